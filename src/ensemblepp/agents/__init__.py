@@ -1,0 +1,1 @@
+"""Agents: what chooses. One file per agent; the interface is in `base`."""

@@ -1,0 +1,25 @@
+"""The data sets: where their raw files come from, how a raw file is checked, and the prepared file it becomes.
+
+Every data set is one module with the same surface: `RAW`, the raw files that `sources.retrieve` brings, and
+`prepare(raw, output)`, which turns them, in the order of `RAW`, into one netCDF file or raises `DataError`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+DATASETS = {
+    "mushroom": "ensemblepp.data.mushroom",
+    "shuttle": "ensemblepp.data.shuttle",
+    "hate_speech": "ensemblepp.data.hate_speech",
+}
+
+
+def load(name: str) -> ModuleType:
+    """Import the module of the data set `name`, a key of `DATASETS`.
+
+    Raises:
+        KeyError: there is no such data set.
+    """
+    return importlib.import_module(DATASETS[name])

@@ -1,0 +1,68 @@
+"""The whole interface between environments and agents.
+
+Everything is batched: axis 0 is the seed, axis 1 the chain within the seed (for linear agents the reference x perturbation
+pairs, otherwise one). Chains of one seed meet the same decision sets and the same reward noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+
+class Choice(NamedTuple):
+    """What an agent chose in one round."""
+
+    index: np.ndarray  #: (seeds, chains) int, position in the decision set
+    features: np.ndarray  #: (seeds, chains, d) the chosen action's features
+
+
+class Outcome(NamedTuple):
+    """What the environment answers in one round."""
+
+    reward: np.ndarray  #: (seeds, chains) observed reward, with noise
+    regret: np.ndarray  #: (seeds, chains) best mean reward of the decision set minus the chosen one's, without noise
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decision sets of one round: `features` has shape (seeds, actions, d)."""
+
+    features: np.ndarray
+
+    def maximise(self, theta: np.ndarray) -> Choice:
+        """The action with the greatest <x, theta> for every chain; ties go to the lowest index.
+
+        Args:
+            theta: (seeds, chains, d) parameter vectors.
+        """
+        index = np.empty(theta.shape[:2], dtype=np.intp)
+        for seed, features in enumerate(self.features):
+            # one matrix product per seed keeps the score table in the cache
+            index[seed] = (theta[seed] @ features.T).argmax(axis=1)
+        return self.choose(index)
+
+    def choose(self, index: np.ndarray) -> Choice:
+        """The choice of the actions at `index`, shape (seeds, chains)."""
+        return Choice(index, self.features[np.arange(len(index))[:, None], index])
+
+
+class Environment(Protocol):
+    """A bandit for several seeds at once."""
+
+    seeds: Sequence[int]
+    dimension: int  #: d, entries of an action's feature vector
+    #: Number of actions whose meaning is the same in every round (so that "always action a" is a policy), else 0.
+    fixed_actions: int
+
+    def decisions(self) -> Decisions:
+        """The decision sets of the present round."""
+
+    def mean_rewards(self) -> np.ndarray:
+        """(seeds, actions) noise-free rewards of the present round's decision sets."""
+
+    def step(self, choice: Choice) -> Outcome:
+        """Answer the present round's choices and go on to the next round."""

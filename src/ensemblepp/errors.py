@@ -1,0 +1,25 @@
+"""The errors a user is meant to read: one line that says what is wrong and what to do next."""
+
+
+class EnsembleError(Exception):
+    """Base of every error whose message is written for the user; the command line prints it without a traceback."""
+
+
+class ConfigError(EnsembleError):
+    """A configuration value is not allowed: names file, key, value and what is allowed."""
+
+
+class DataError(EnsembleError):
+    """A data file is not what it should be: names file, line, what was expected and what was found."""
+
+
+class UnreachableError(EnsembleError):
+    """No source of a file could be reached: names every source and why it failed, and the setting that helps."""
+
+
+class ResultError(EnsembleError):
+    """A results file is damaged or belongs to another specification."""
+
+
+class TrainingError(EnsembleError):
+    """Training left the real numbers: names agent, seed and step."""

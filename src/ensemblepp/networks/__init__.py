@@ -1,0 +1,1 @@
+"""Neural networks with parameters stacked over chains: one batched product serves every seed."""
