@@ -43,9 +43,7 @@ def time_grid(horizon: int) -> np.ndarray:
     return np.unique(np.concatenate([logarithmic, linear]).astype(int))
 
 
-def simulate(
-    environment: Environment, agent: Agent, horizon: int, on_step: Callable[[], None] = lambda: None
-) -> Trajectory:
+def simulate(environment: Environment, agent: Agent, horizon: int, on_step: Callable[[], None] = lambda: None) -> Trajectory:
     """Let `agent` play `environment` for `horizon` rounds; `on_step` is called after each."""
     time = time_grid(horizon)
     seeds, chains, actions = len(agent.seeds), len(agent.chains), environment.fixed_actions

@@ -12,9 +12,12 @@ By hand (`start` does nothing when all is up, and replaces what is missing when 
     sbatch ...
     python tests/slurm/local_slurm.py stop
 
-It needs root on a Debian-like Linux, and installs the SLURM and munge packages if they are missing. It needs neither
-systemd nor cgroups nor a host name that resolves. Each start after a stop begins with an empty queue and job number 1;
-logs stay in the folder until then. There is no accounting: `sacct` does not work, `squeue -t all` shows old jobs.
+It needs root on a Debian-like Linux (it works with SLURM 22.05 of Debian 12 and 24.11 of Debian 13), and installs the
+SLURM and munge packages if they are missing. It needs neither systemd nor cgroups nor a host name that resolves.
+
+Each start after a stop begins with an empty queue and job number 1; logs stay in the folder. There is no accounting:
+`sacct` does not work, `squeue -t all` shows old jobs. The controller saves its state with a delay: after `kill -9` and
+`start` it does not know what happened in the last five seconds or so.
 
 Environment variables: LOCAL_SLURM_DIR is the folder for everything (/tmp/ensemblepp-slurm), LOCAL_SLURM_PORT the first
 of two neighbouring TCP ports (16927).
@@ -32,10 +35,10 @@ import stat
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-CLUSTER = "ensemblepp-test"
 NODE = "node1"
 # program that tells whether the Debian package is there -> package
 PACKAGES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
@@ -66,6 +69,8 @@ class LocalSlurm:
         self.port = port or int(os.environ.get("LOCAL_SLURM_PORT") or 16927)
         self.conf = self.folder / "slurm.conf"
         self.munge_socket = self.folder / "munge.socket"
+        # Jobs have it in their environment, and stop must not end those of a cluster in another folder.
+        self.cluster_name = f"test{zlib.crc32(bytes(self.folder)):08x}"
         self.environment = {"SLURM_CONF": str(self.conf)}
 
     def __enter__(self) -> "LocalSlurm":
@@ -112,10 +117,10 @@ class LocalSlurm:
 
     def _start(self) -> None:
         install_packages()
-        self._link_system_conf()
         fresh = not any(self.pid(program) for program in DAEMONS)
-        self._configure(fresh)
         try:
+            self._link_system_conf()
+            self._configure(fresh)
             self._launch(
                 "munged",
                 "--force",  # or it refuses a socket below /tmp, which everybody may write to
@@ -124,12 +129,10 @@ class LocalSlurm:
                 f"--pid-file={self.folder}/munged.pid",
                 f"--log-file={self.folder}/munged.log",
                 f"--seed-file={self.folder}/munged.seed",
+                ready=self.munge_socket.is_socket,
             )
-            self._launch("slurmctld", "-f", str(self.conf))
-            self._wait("slurmctld", lambda: "is UP" in self._ask("scontrol", "ping"))
-            self._launch("slurmd", "-f", str(self.conf), "-N", NODE)
-            # A trailing sign, as in "idle*", means that the controller has not heard from the node.
-            self._wait("slurmd", lambda: re.fullmatch("idle|mix|alloc|comp|drain|drng|resv", self._node_state()))
+            self._launch("slurmctld", "-f", str(self.conf), ready=self._controller_answers)
+            self._launch("slurmd", "-f", str(self.conf), "-N", NODE, ready=self._node_is_up)
         except BaseException:
             if fresh:
                 self._stop()
@@ -212,7 +215,7 @@ class LocalSlurm:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 9 // 10 // 2**20
         gres = f" Gres=gpu:{self.gpus}" if self.gpus else ""
         settings = f"""\
-            ClusterName={CLUSTER}
+            ClusterName={self.cluster_name}
             SlurmctldHost={host}(127.0.0.1)
             SlurmctldPort={self.port}
             SlurmUser=root
@@ -254,23 +257,27 @@ RealMemory={memory}{gres} State=UNKNOWN
             settings += f"PartitionName=gpu Nodes={NODE} MaxTime=INFINITE State=UP\n"
         return re.sub(r"^ +", "", settings, flags=re.MULTILINE)
 
-    def _launch(self, program: str, *arguments: str) -> None:
-        """Run a daemon, which goes to the background by itself once it is set up, unless it already runs."""
-        if self.pid(program):
-            return
-        (self.folder / f"{program}.pid").unlink(missing_ok=True)
-        # Not a pipe: a daemon that keeps it open would hold us up.
-        with (self.folder / f"{program}.out").open("w") as output:
-            code = subprocess.call(
-                [find_program(program) or program, *arguments],
-                env=os.environ | self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        if code != 0:
-            raise RuntimeError(f"{program} does not start:\n{self._last_words(program)}")
-        self._wait(program, lambda: self.pid(program))
+    def _launch(self, program: str, *arguments: str, ready: Callable[[], bool]) -> None:
+        """Run a daemon, which goes to the background by itself, unless it already runs, and wait until it is ready."""
+        if not self.pid(program):
+            (self.folder / f"{program}.pid").unlink(missing_ok=True)
+            # Not a pipe: a daemon that keeps it open would hold us up.
+            with (self.folder / f"{program}.out").open("w") as output:
+                code = subprocess.call(
+                    [find_program(program) or program, *arguments],
+                    env=os.environ | self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+            if code != 0:
+                raise RuntimeError(f"{program} does not start:\n{self._last_words(program)}")
+        begin = time.monotonic()
+        while not (pid := self.pid(program)) or not ready():
+            # The pid file may appear, and the node answer, somewhat later.
+            if time.monotonic() - begin > (60 if pid else 5):
+                raise RuntimeError(f"{program} does not come up:\n{self._last_words(program)}")
+            time.sleep(0.05)
 
     def _end(self, program: str) -> None:
         """Ask a daemon to end, and kill it when it has not after five seconds."""
@@ -288,7 +295,7 @@ RealMemory={memory}{gres} State=UNKNOWN
 
     def _job_processes(self) -> Iterator[int]:
         """What is left of jobs: step daemons, which run in our folder, and what has a job's environment."""
-        mark = f"SLURM_CLUSTER_NAME={CLUSTER}".encode()
+        mark = f"SLURM_CLUSTER_NAME={self.cluster_name}".encode()
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has just ended
                 if (process / "exe").readlink().name.startswith("slurmstepd"):
@@ -305,15 +312,13 @@ RealMemory={memory}{gres} State=UNKNOWN
         )
         return result.stdout if result.returncode == 0 else ""
 
-    def _node_state(self) -> str:
-        return self._ask("sinfo", "--noheader", "--partition=main", "--format=%t").strip()
+    def _controller_answers(self) -> bool:
+        return "is UP" in self._ask("scontrol", "ping")
 
-    def _wait(self, program: str, ready: Callable[[], object], seconds: float = 60) -> None:
-        end = time.monotonic() + seconds
-        while not ready():
-            if time.monotonic() > end:
-                raise RuntimeError(f"{program} does not come up:\n{self._last_words(program)}")
-            time.sleep(0.05)
+    def _node_is_up(self) -> bool:
+        state = self._ask("sinfo", "--noheader", "--partition=main", "--format=%t").strip()
+        # A sign at the end, as in "idle*", means that the controller has not heard from the node.
+        return re.fullmatch("idle|mix|alloc|comp|drain|drng|resv", state) is not None
 
     def _last_words(self, program: str) -> str:
         files = [self.folder / f"{program}.{kind}" for kind in ("out", "log")]
@@ -323,6 +328,7 @@ RealMemory={memory}{gres} State=UNKNOWN
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """One start or stop at a time. The lock goes with the process that holds it, however that one ends."""
+        check_machine()
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -344,29 +350,34 @@ def slurm_version() -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", output)[:2])
 
 
-def install_packages() -> None:
-    """Install what is missing of PACKAGES, or raise SlurmUnavailable."""
+def check_machine() -> None:
+    """Raise SlurmUnavailable where there is no point in trying."""
     if sys.platform != "linux":
         raise SlurmUnavailable("the test cluster runs on Linux only")
     if os.geteuid() != 0:
-        raise SlurmUnavailable("only root can start the test cluster")
+        raise SlurmUnavailable("only root can start and stop the test cluster")
     if SYSTEM_CONF.exists() and not SYSTEM_CONF.is_symlink():
         raise SlurmUnavailable(f"{SYSTEM_CONF} is a file: this machine has a SLURM of its own")
+
+
+def install_packages() -> None:
+    """Install what is missing of PACKAGES, or raise SlurmUnavailable."""
     missing = [package for program, package in PACKAGES.items() if not find_program(program)]
     if not missing:
         return
     if not find_program("apt-get"):
         raise SlurmUnavailable(f"not installed, and there is no apt-get: {', '.join(missing)}")
+    install = ["install", "--no-install-recommends", *missing]
     with no_services():
         # The package lists may be absent or too old, so the second attempt renews them.
-        if not apt_get("install", "--no-install-recommends", *missing):
+        if apt_get(*install):
             apt_get("update")
-            if not apt_get("install", "--no-install-recommends", *missing):
-                raise SlurmUnavailable(f"apt-get cannot install {', '.join(missing)}")
+            if error := apt_get(*install):
+                raise SlurmUnavailable(f"apt-get cannot install {', '.join(missing)}: {error}")
 
 
-def apt_get(*arguments: str) -> bool:
-    """Run apt-get without questions; what it says goes to standard error when it fails."""
+def apt_get(*arguments: str) -> str | None:
+    """Run apt-get without questions; its last words when it fails."""
     result = subprocess.run(
         ["apt-get", "--yes", "--quiet", "--option=DPkg::Lock::Timeout=120", *arguments],
         env=os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": os.environ.get("PATH", "") + ":" + SYSTEM_PATH},
@@ -375,9 +386,7 @@ def apt_get(*arguments: str) -> bool:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    if result.returncode != 0:
-        print(result.stdout, file=sys.stderr)
-    return result.returncode == 0
+    return "".join(result.stdout.splitlines()[-1:]) or "no message" if result.returncode != 0 else None
 
 
 @contextlib.contextmanager
@@ -401,13 +410,11 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=0, help="pretend GPUs, for start (default: %(default)s)")
     arguments = parser.parse_args()
     cluster = LocalSlurm(cpus=arguments.cpus, gpus=arguments.gpus)
-    if arguments.action == "start":
+    if arguments.action in ("start", "stop"):
         try:
-            cluster.start()
+            cluster.start() if arguments.action == "start" else cluster.stop()
         except (SlurmUnavailable, RuntimeError) as error:
             sys.exit(f"local_slurm: {error}")
-    elif arguments.action == "stop":
-        cluster.stop()
     elif arguments.action == "env":
         print(f"export SLURM_CONF={cluster.conf}")
     else:

@@ -6,7 +6,6 @@ adds its parameters, how it scores actions and its loss (see `greedy` for the sm
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -70,7 +69,10 @@ class NeuralAgent:
         self._seed_axis = torch.arange(len(self.seeds), device=self.device)[:, None]
 
     def start(self) -> None:
-        """Make the parameters trainable and the optimiser ready."""
+        """Make the parameters trainable and the optimiser ready; switch torch to flushed denormals and determinism."""
+        # Adam's moments of dead units decay into denormal numbers, which are up to 50 times slower
+        torch.set_flush_denormal(True)
+        torch.use_deterministic_algorithms(True)
         for parameter in self.parameters:
             parameter.requires_grad_(True)
         self._optimiser = torch.optim.Adam(self.parameters, lr=self._learning_rate, fused=True)
@@ -126,9 +128,3 @@ class NeuralAgent:
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
         return torch.as_tensor(array, dtype=torch.float32, device=self.device)
-
-
-def use_threads() -> None:
-    """Torch follows OMP_NUM_THREADS (one unless set), and flushes denormals: Adam moments of dead units decay into them."""
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    torch.set_flush_denormal(True)

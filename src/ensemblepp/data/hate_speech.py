@@ -177,7 +177,7 @@ def _read_hub(path: str | Path, threshold: float, counts: HubCounts) -> Posts:
     for column in _HUB_COLUMNS:
         empty = frame[column].isna() | (frame[column] == "")
         if empty.any():
-            fail(path, int(empty.argmax()) + 1, "a row of the table lacks a value", f"a {column}", "none")
+            raise DataError(f"{path}, row {int(empty.argmax()) + 1}: wrong {column} (expected a value, found none)")
     groups = frame.groupby("comment_id", sort=True)
     spread = groups["hate_speech_score"].nunique()
     if (spread > 1).any():
@@ -218,7 +218,7 @@ def _read_mirror(path: str | Path) -> Posts:
             f"{path}, after line {line}: the file cannot be read on as gzip-packed CSV, nor is it parquet ({reason})"
         ) from error
     if len(found) != MIRROR_POSTS:
-        fail(path, line, "the file ends after this line", f"{MIRROR_POSTS:,} posts", f"{len(found):,}")
+        fail(path, max(line, 1), "the file ends after this line", f"{MIRROR_POSTS:,} posts", f"{len(found):,}")
 
     texts, labels, annotations = zip(*found.values(), strict=True)
     counts = tuple(np.bincount(labels, minlength=2).tolist())

@@ -31,8 +31,7 @@ LEGEND = {
         "gill-attachment": "attached=a descending=d free=f notched=n",
         "gill-spacing": "close=c crowded=w distant=d",
         "gill-size": "broad=b narrow=n",
-        "gill-color": "black=k brown=n buff=b chocolate=h gray=g green=r orange=o pink=p purple=u red=e white=w "
-        "yellow=y",
+        "gill-color": "black=k brown=n buff=b chocolate=h gray=g green=r orange=o pink=p purple=u red=e white=w yellow=y",
         "stalk-shape": "enlarging=e tapering=t",
         "stalk-root": "bulbous=b club=c cup=u equal=e rhizomorphs=z rooted=r missing=?",
         "stalk-surface-above-ring": "fibrous=f scaly=y silky=k smooth=s",
@@ -89,10 +88,16 @@ def parse(path: str | Path) -> Mushroom:
     return Mushroom(np.array(codes, np.int8).T.copy(), np.array(labels, np.int8), letters)
 
 
+def rows_available(mirror: str | Path | None = None) -> int:
+    """Rows of the prepared file, whatever serves the raw one."""
+    return ROWS
+
+
 def prepare(raw: Sequence[str | Path], output: str | Path) -> None:
     """Write the parsed file as netCDF.
 
-    Variables: `code(row, attribute)`, `label(row)`, `letters(attribute)`, `cardinality(attribute)`. Attributes stay nominal; the environment chooses their coding.
+    Variables: `code(row, attribute)`, `label(row)`, `letters(attribute)`, `cardinality(attribute)`.
+    Attributes stay nominal; the environment chooses their coding.
 
     Raises:
         DataError: see `parse`; `output` then stays as it was.

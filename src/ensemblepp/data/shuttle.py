@@ -56,6 +56,11 @@ def parse(path: str | Path, name: str) -> Shuttle:
     return Shuttle(rows[:, :ATTRIBUTES].copy(), labels)
 
 
+def rows_available(mirror: str | Path | None = None) -> int:
+    """Rows of the prepared file, whatever serves the raw one."""
+    return ROWS
+
+
 def prepare(raw: Sequence[str | Path], output: str | Path) -> None:
     """Write both files, training rows first, as netCDF: `value(row, attribute)` and `label(row)`.
 

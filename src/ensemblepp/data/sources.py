@@ -148,13 +148,11 @@ def reachable_all(files: Iterable[RawFile], mirror: str | Path | None = None) ->
     files = tuple(files)
     copies = {file.name: find_in_mirror(file, mirror) for file in files}
     addresses = {source.address for file in files if not copies[file.name] for source in file.sources}
-    failures = _probe_all(addresses)
+    failures = probe_all(addresses)
     return {file.name: _judge(file, copies[file.name], mirror, failures) for file in files}
 
 
-def _judge(
-    file: RawFile, copy: Path | None, mirror: str | Path | None, failures: dict[str, str | None]
-) -> Reachability:
+def _judge(file: RawFile, copy: Path | None, mirror: str | Path | None, failures: dict[str, str | None]) -> Reachability:
     if copy:
         return Reachability(True, str(copy), ())
     tried = _absent_from_mirror(file, mirror)
@@ -166,7 +164,7 @@ def _judge(
     return Reachability(False, "", tuple(tried))
 
 
-def _probe_all(addresses: set[str]) -> dict[str, str | None]:
+def probe_all(addresses: set[str]) -> dict[str, str | None]:
     """For each address why it does not answer for its file, or None if it does."""
     if not addresses:
         return {}
@@ -263,5 +261,5 @@ def _reason(error: Exception) -> str:
     if isinstance(error, requests.Timeout):
         return "no answer in time"
     if isinstance(error, requests.ConnectionError):  # urllib3 nests the system's words at the end of its own
-        return f"no connection: {str(error).rsplit(': ', 1)[-1].removesuffix('"))')}"
+        return "no connection: " + str(error).rsplit(": ", 1)[-1].removesuffix('"))')
     return str(error)

@@ -17,7 +17,7 @@ class Classification(Contextual):
 
     Args:
         seeds: the seeds.
-        inputs: {"data": prepared netCDF file with `label` and either `attribute` (nominal codes) or `feature` (numbers)}.
+        inputs: {"data": prepared netCDF file with `label` and either `code` (nominal) or `value` (numbers)}.
         coding: nominal attributes as "onehot" vectors or as their "ordinal" codes; no effect on numeric features.
         noise: standard deviation of the reward noise.
         passes: how often every row may be shown.
@@ -33,11 +33,11 @@ class Classification(Contextual):
         passes: int,
     ) -> None:
         data = read_dataset(inputs["data"])
-        if "attribute" in data:
-            codes = data["attribute"].values
+        if "code" in data:
+            codes = data["code"].values
             table = onehot(codes, data["cardinality"].values) if coding == "onehot" else codes
         else:
-            table = data["feature"].values
+            table = data["value"].values
         label = data["label"].values
         means = np.eye(label.max() + 1)[label]
         super().__init__(seeds, unit_rows(table), means, noise=noise, passes=passes)

@@ -27,9 +27,7 @@ class Contextual:
         passes: how often every row may be shown.
     """
 
-    def __init__(
-        self, seeds: Sequence[int], contexts: np.ndarray, means: np.ndarray, *, noise: float, passes: int
-    ) -> None:
+    def __init__(self, seeds: Sequence[int], contexts: np.ndarray, means: np.ndarray, *, noise: float, passes: int) -> None:
         self.seeds = tuple(seeds)
         self._contexts = contexts
         self._means = means

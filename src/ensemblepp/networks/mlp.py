@@ -39,9 +39,7 @@ def trunk(parameters: Sequence[torch.Tensor], inputs: torch.Tensor) -> torch.Ten
     return inputs
 
 
-def init_linear_head(
-    generators: Sequence[np.random.Generator], dimension: int, device: torch.device
-) -> torch.Tensor:
+def init_linear_head(generators: Sequence[np.random.Generator], dimension: int, device: torch.device) -> torch.Tensor:
     """A scalar head without bias, b of shape (seeds, dimension, 1), entries U(-1, 1) / sqrt(dimension)."""
     draws = np.stack([source.uniform(-1, 1, (dimension, 1)) for source in generators]) / np.sqrt(dimension)
     return torch.tensor(draws, dtype=torch.float32, device=device)

@@ -1,0 +1,213 @@
+"""The command line: every rule of the workflow is one of these commands, and each also works by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit status. A fault that the user can mend is one message, without a traceback."""
+    options = _parser().parse_args(arguments)
+    _limit_threads(options.threads)
+    from ensemblepp.errors import EnsembleError
+
+    try:
+        options.command(options)
+    except EnsembleError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _limit_threads(threads: int) -> None:
+    """One thread per process unless told otherwise, before a numerical library is loaded; no HDF5 locks (they fail on NFS)."""
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR"):
+        os.environ[f"{library}_NUM_THREADS"] = str(threads)
+    os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
+    # needed by cuBLAS for equal results at equal seeds; must be set before torch is loaded
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m ensemblepp",
+        description="Scalable exploration via Ensemble++. Run from the folder that holds the Snakefile.",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="threads of the numerical libraries (default 1)")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    command = commands.add_parser("simulate", help="run one block of seeds and write its run file")
+    command.add_argument("--environment", help="name in config/environments.yaml")
+    command.add_argument("--agent", help="name in config/agents.yaml")
+    command.add_argument("--ensemble-size", type=int, help="M (0, the default, for agents without an ensemble)", default=0)
+    command.add_argument("--horizon", type=int, default=1000, help="T, rounds (default 1000)")
+    command.add_argument("--seeds", default="0-9", help="a range of seeds, as 0-9 (the default)")
+    command.add_argument("--spec", help="a block's resolved specification as JSON, instead of the options above")
+    command.add_argument("--code", default="", help="code fingerprint to record")
+    command.add_argument("--output", type=Path, help="run file to write (default: its place under results/)")
+    command.set_defaults(command=_simulate)
+
+    command = commands.add_parser("retrieve", help="bring one raw file, from the folder ENSEMBLEPP_MIRROR or its sources")
+    command.add_argument("--file", required=True, help="its path under data/raw")
+    command.add_argument("--output", type=Path, required=True)
+    command.set_defaults(command=_retrieve)
+
+    command = commands.add_parser("check", help="check raw files line by line, without touching prepared data")
+    command.add_argument("--dataset", required=True)
+    command.add_argument("--output", type=Path, required=True, help="JSON file to write when all is well")
+    command.add_argument("raw", type=Path, nargs="+")
+    command.set_defaults(command=_check)
+
+    command = commands.add_parser("prepare", help="raw files to one prepared netCDF file")
+    command.add_argument("--dataset", required=True)
+    command.add_argument("--output", type=Path, required=True)
+    command.add_argument("raw", type=Path, nargs="+")
+    command.set_defaults(command=_prepare)
+
+    command = commands.add_parser("language-model", help="bring a language model into a local folder")
+    command.add_argument("--spec", required=True, help="an entry of language_models as JSON")
+    command.add_argument("--folder", type=Path, required=True)
+    command.set_defaults(command=_language_model)
+
+    command = commands.add_parser("embed", help="posts to vectors by a language model")
+    command.add_argument("--prepared", type=Path, required=True)
+    command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
+    command.add_argument("--first", type=int, required=True)
+    command.add_argument("--last", type=int, required=True)
+    command.add_argument("--pooling", choices=["last", "mean"], required=True)
+    command.add_argument("--max-tokens", type=int, required=True)
+    command.add_argument("--device", default="auto")
+    command.add_argument("--output", type=Path, required=True)
+    command.set_defaults(command=_embed)
+
+    command = commands.add_parser("aggregate", help="run blocks of a study to one dataset")
+    command.add_argument("--study", required=True)
+    command.add_argument("--config", help="the study's part of the configuration as JSON (default: the files in config/)")
+    command.add_argument("--output", type=Path, required=True)
+    command.set_defaults(command=_aggregate)
+
+    for kind in ("figure", "table"):
+        command = commands.add_parser(kind, help=f"draw one {kind} from a study's dataset")
+        command.add_argument("--name", required=True, help=f"module of ensemblepp.{kind}s")
+        command.add_argument("--dataset", type=Path, required=True)
+        command.add_argument("output", type=Path, nargs="+", help="files to write; the suffix chooses the format")
+        command.set_defaults(command=_figure if kind == "figure" else _table)
+
+    command = commands.add_parser("config", help="check the configuration; --write renews what is generated from its model")
+    command.add_argument("--write", action="store_true")
+    command.set_defaults(command=_config)
+    return parser
+
+
+def _simulate(options: argparse.Namespace) -> None:
+    from ensemblepp import blocks
+    from ensemblepp.config import read_files
+    from ensemblepp.errors import ConfigError
+    from ensemblepp.fingerprint import fingerprint
+
+    if options.spec:
+        spec, output, code = json.loads(options.spec), options.output, options.code
+    else:
+        config = read_files()
+        for key, known in (("environment", config.environments), ("agent", config.agents)):
+            if getattr(options, key) not in known:
+                raise ConfigError(f"--{key}: found {getattr(options, key)!r}: must be one of {', '.join(known)}")
+        if config.agents[options.agent].ensemble and options.ensemble_size < 1:
+            raise ConfigError(f"--ensemble-size: found {options.ensemble_size}: agent '{options.agent}' needs at least 1")
+        try:
+            first, last = map(int, options.seeds.split("-"))
+        except ValueError:
+            raise ConfigError(f"--seeds: found '{options.seeds}': must be a range such as 0-9") from None
+        block = config.block(options.environment, options.agent, options.ensemble_size, options.horizon, first, last)
+        spec, output, code = block.spec, options.output or Path(block.path), fingerprint(*block.modules)
+    blocks.run(spec, output, code=code)
+    if not options.spec:
+        print(output)
+
+
+def _retrieve(options: argparse.Namespace) -> None:
+    from ensemblepp.data import DATASETS, load
+    from ensemblepp.data.sources import MIRROR_VARIABLE, retrieve
+
+    files = {file.name: file for name in DATASETS for file in load(name).RAW}
+    where = retrieve(files[options.file], options.output, os.environ.get(MIRROR_VARIABLE))
+    print(f"{options.file}: from {where}", file=sys.stderr)
+
+
+def _check(options: argparse.Namespace) -> None:
+    import hashlib
+    import tempfile
+
+    from ensemblepp.data import load
+    from ensemblepp.results import write_json
+
+    with tempfile.TemporaryDirectory() as folder:
+        load(options.dataset).prepare(options.raw, Path(folder, "prepared.nc"))
+    write_json({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in options.raw}, options.output)
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    from ensemblepp.data import load
+
+    load(options.dataset).prepare(options.raw, options.output)
+
+
+def _language_model(options: argparse.Namespace) -> None:
+    from ensemblepp.language_models import acquire
+
+    acquire(json.loads(options.spec), options.folder)
+
+
+def _embed(options: argparse.Namespace) -> None:
+    from ensemblepp.blocks import resolve_device
+    from ensemblepp.embed import embed_posts
+
+    embed_posts(
+        options.prepared,
+        options.output,
+        folder=options.folder,
+        first=options.first,
+        last=options.last,
+        pooling=options.pooling,
+        max_tokens=options.max_tokens,
+        device=resolve_device(options.device),
+    )
+
+
+def _aggregate(options: argparse.Namespace) -> None:
+    from ensemblepp.aggregate import aggregate
+    from ensemblepp.config import load, read_files
+
+    config = load(json.loads(options.config)) if options.config else read_files()
+    aggregate(config, options.study, options.output)
+
+
+def _figure(options: argparse.Namespace) -> None:
+    from ensemblepp.figures import save
+
+    save(options.name, options.dataset, options.output)
+
+
+def _table(options: argparse.Namespace) -> None:
+    from ensemblepp.tables import save
+
+    save(options.name, options.dataset, options.output)
+
+
+def _config(options: argparse.Namespace) -> None:
+    from ensemblepp import generated
+    from ensemblepp.config import read_files
+
+    if options.write:
+        for path in generated.write_all():
+            print(path)
+    config = read_files()
+    print(f"configuration is sound: scale {config.scale}, {len(config.active_studies())} studies")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,559 @@
+"""The typed configuration: the one source of defaults, of the JSON schema and of the tables in config/README.md.
+
+Snakemake merges config/config.yaml, environments.yaml, agents.yaml and studies.yaml into one mapping; `load` checks all of
+it before any job exists and returns a `Config`, which resolves studies into run blocks. Nothing here imports torch or
+xarray: this module is read every time the workflow is parsed.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ensemblepp.data import load as load_dataset_module
+from ensemblepp.data.sources import MIRROR_VARIABLE
+from ensemblepp.distributions import Law
+from ensemblepp.errors import ConfigError
+from ensemblepp.streams import MAX_WIDTH
+
+Scale = Literal["smoke", "quick", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+
+#: Where each top-level key is written, for error messages.
+FILES = {
+    "environments": "config/environments.yaml",
+    "language_models": "config/environments.yaml",
+    "agents": "config/agents.yaml",
+    "studies": "config/studies.yaml",
+}
+CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
+
+#: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
+EMBEDDING_SHARD = 500
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+EnsembleSize = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
+
+
+class Model(BaseModel):
+    """A part of the configuration; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# --------------------------------------------------------------------------------------------------- environments
+
+
+class LinearFiniteEnvironment(Model):
+    """Finite-action linear bandit: features uniform in [-u, u]^d, theta* ~ N(0, prior_variance I), fixed per seed."""
+
+    class_path: ClassVar[str] = "ensemblepp.environments.linear_finite:LinearFinite"
+    kind: Literal["linear_finite"]
+    title: str = Field(description="name in figures and tables")
+    dimension: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = Field(description="d, entries of a feature vector")
+    actions: Count = Field(description="size of the decision set")
+    feature_bound: Literal["1/sqrt(5)", "1/sqrt(d)"] = Field(
+        "1/sqrt(5)", description="u; the paper's appendix and the released code say 1/sqrt(5), its main text 1/sqrt(d)"
+    )
+    prior_variance: Positive = Field(10.0, description="variance of every entry of theta*")
+    noise: NonNegative = Field(1.0, description="standard deviation of the reward noise")
+
+    def options(self) -> dict[str, Any]:
+        bound = (5 if self.feature_bound == "1/sqrt(5)" else self.dimension) ** -0.5
+        return self.model_dump(exclude={"kind", "title"}) | {"feature_bound": bound}
+
+
+class ClassificationEnvironment(Model):
+    """A UCI classification data set as a bandit: one action per class, reward 1 for the right one."""
+
+    class_path: ClassVar[str] = "ensemblepp.environments.classification:Classification"
+    kind: Literal["classification"]
+    title: str = Field(description="name in figures and tables")
+    dataset: Literal["mushroom", "shuttle"] = Field(description="the UCI data set")
+    coding: Literal["onehot", "ordinal"] = Field("onehot", description="how nominal attributes become numbers")
+    noise: NonNegative = Field(0.1, description="standard deviation of the reward noise")
+    passes: Count = Field(1, description="how often every row may be shown (the paper's T = 10,000 needs 2 on Mushroom)")
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "inputs": {"data": f"data/prepared/{self.dataset}.nc"},
+            **self.model_dump(include={"coding", "noise", "passes"}),
+        }
+
+
+class ModerationEnvironment(Model):
+    """Hate-speech moderation: publish or block a post, known by the embedding of a frozen language model."""
+
+    class_path: ClassVar[str] = "ensemblepp.environments.moderation:Moderation"
+    kind: Literal["moderation"]
+    title: str = Field(description="name in figures and tables")
+    dataset: Literal["hate_speech"] = Field("hate_speech", description="the posts")
+    language_model: str = Field(description="a name under language_models")
+    posts: Count = Field(description="distinct posts in the stream; each is embedded once")
+    scaling: Literal["unit", "none"] = Field("unit", description="norm of the embeddings")
+    passes: Count = Field(1, description="how often every post may be shown")
+
+    def options(self) -> dict[str, Any]:
+        return {"inputs": {"embeddings": self.shards()}, **self.model_dump(include={"scaling", "passes"})}
+
+    def shards(self) -> list[str]:
+        """The files that hold the embeddings of the first `posts` posts; a greater number only adds files."""
+        starts = range(0, self.posts, EMBEDDING_SHARD)
+        ends = [min(start + EMBEDDING_SHARD, self.posts) - 1 for start in starts]
+        folder = f"data/embeddings/{self.language_model}"
+        return [f"{folder}/{self.dataset}-{start}-{end}.nc" for start, end in zip(starts, ends, strict=True)]
+
+
+Environment = Annotated[
+    LinearFiniteEnvironment | ClassificationEnvironment | ModerationEnvironment, Field(discriminator="kind")
+]
+
+
+class LanguageModel(Model):
+    """A language model and how a text becomes one vector."""
+
+    source: Literal["hub", "package", "folder"] = Field(
+        description="a hub repository, a path inside an installed Python package, or a local folder"
+    )
+    location: str = Field(description="repository name, `package/path` or folder")
+    revision: str = Field("main", description="hub revision (branch, tag or commit)")
+    pooling: Literal["last", "mean"] = Field(description="hidden state of the last token, or the mean over tokens")
+    max_tokens: Count = Field(512, description="longer texts are cut")
+
+
+# --------------------------------------------------------------------------------------------------------- agents
+
+
+class AgentModel(Model):
+    """What every agent has."""
+
+    #: False for agents without an ensemble: they run once, under ensemble size 0
+    ensemble: ClassVar[bool] = True
+    neural: ClassVar[bool] = False
+    label: str = Field(description="name in figures and tables")
+
+    def options(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"kind", "label", "per_environment"})
+
+
+class LinearThompsonAgent(AgentModel):
+    """Exact Thompson sampling in a linear bandit."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.linear_ts:LinearThompsonSampling"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["linear_ts"]
+    prior_variance: Positive = Field(10.0, description="Sigma_0 = prior_variance I")
+
+
+class LinearEnsembleAgent(AgentModel):
+    """Linear Ensemble++ for every pair of the given laws; with the coordinate reference alone it is the paper's ES."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.linear_ensemblepp:LinearEnsemblePlusPlus"
+    kind: Literal["linear_ensemblepp"]
+    references: list[Law] = Field(min_length=1, description="laws of zeta (acting)")
+    perturbations: list[Law] = Field(min_length=1, description="laws of z (data noise)")
+    prior_variance: Positive = Field(10.0, description="Sigma_0 = prior_variance I")
+
+
+class NeuralAgentModel(AgentModel):
+    """What every neural agent has: the paper's training protocol."""
+
+    neural: ClassVar[bool] = True
+    hidden: list[Count] = Field([64, 64], description="widths of the ReLU trunk; empty: linear heads on the features")
+    learning_rate: Positive = Field(1e-4, description="Adam's step size")
+    batch_size: Count = Field(128, description="samples per gradient step")
+    weight_decay: NonNegative = Field(0.01, description="lambda; divided by the samples in the buffer")
+    buffer_capacity: Count = Field(10_000, description="C, samples in the FIFO buffer")
+    gradient_steps: Count = Field(1, description="G, gradient steps per round")
+    warm_up: Annotated[int, Field(ge=0)] = Field(128, description="rounds before the first gradient step")
+    per_environment: dict[str, dict[str, Any]] = Field(
+        {}, description="values that differ in some environments, by environment name or kind"
+    )
+
+
+class GreedyAgent(NeuralAgentModel):
+    """The trunk and one linear head: no ensemble, no prior, no noise."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.greedy:Greedy"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["greedy"]
+
+
+class NeuralEnsembleAgent(NeuralAgentModel):
+    """Neural Ensemble++."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.neural_ensemblepp:NeuralEnsemblePlusPlus"
+    kind: Literal["neural_ensemblepp"]
+    reference: Law = Field("sphere", description="law of zeta (acting)")
+    perturbation: Law = Field("sphere", description="law of z (data noise)")
+    prior_scale: NonNegative = Field(1.0, description="factor of the fixed prior heads")
+    posterior_scale: Positive = Field(0.1, description="factor of the trained ensemble heads")
+    perturbation_scale: NonNegative = Field(0.01, description="factor of z in the targets")
+
+
+class CustomAgent(AgentModel):
+    """An agent of your own: any class with the interface of `ensemblepp.agents.base.Agent`."""
+
+    kind: Literal["custom"]
+    class_path: str = Field(alias="class", description="`package.module:Class`", pattern=r"^[\w.]+:\w+$")
+    uses_ensemble: bool = Field(False, description="whether it has an ensemble size")
+    uses_gpu: bool = Field(False, description="whether it runs on the configured device")
+    hyperparameters: dict[str, Any] = Field({}, description="keyword arguments of the class")
+
+    @property
+    def ensemble(self) -> bool:  # type: ignore[override]
+        return self.uses_ensemble
+
+    @property
+    def neural(self) -> bool:  # type: ignore[override]
+        return self.uses_gpu
+
+    def options(self) -> dict[str, Any]:
+        return dict(self.hyperparameters)
+
+
+Agent = Annotated[
+    LinearThompsonAgent | LinearEnsembleAgent | GreedyAgent | NeuralEnsembleAgent | CustomAgent,
+    Field(discriminator="kind"),
+]
+
+
+# -------------------------------------------------------------------------------------------------------- studies
+
+
+class Grid(Model):
+    """What a scale sets: horizon, seeds and grids."""
+
+    environments: list[str] = Field(min_length=1, description="names under environments")
+    horizon: Count = Field(description="T, rounds per run")
+    seeds: Count | list[Annotated[int, Field(ge=0)]] = Field(description="a number n (seeds 0..n-1) or a list")
+    ensemble_sizes: list[EnsembleSize] = Field([8], min_length=1, description="M")
+    seeds_per_block: Count = Field(10, description="seeds simulated together: one file, one job")
+
+    @field_validator("seeds")
+    @classmethod
+    def _some_seeds(cls, seeds: int | list[int]) -> int | list[int]:
+        if isinstance(seeds, list) and (not seeds or len(set(seeds)) < len(seeds)):
+            raise ValueError("a list of seeds needs at least one seed, each only once")
+        return seeds
+
+    def seed_list(self) -> list[int]:
+        return list(range(self.seeds)) if isinstance(self.seeds, int) else sorted(self.seeds)
+
+    def seed_blocks(self) -> Iterator[tuple[int, int]]:
+        """(first, last) of runs of consecutive seeds, cut at multiples of `seeds_per_block`."""
+        by_block = itertools.groupby(
+            enumerate(self.seed_list()), lambda pair: (pair[1] - pair[0], pair[1] // self.seeds_per_block)
+        )
+        for _, pairs in by_block:
+            seeds = [seed for _, seed in pairs]
+            yield seeds[0], seeds[-1]
+
+
+class Study(Model):
+    """A declared grid of runs, and what is drawn from it."""
+
+    title: str = Field(description="heading in the report")
+    agents: list[str] = Field(min_length=1, description="names under agents")
+    figures: list[str] = Field([], description="modules of ensemblepp.figures")
+    tables: list[str] = Field([], description="modules of ensemblepp.tables")
+    scales: dict[Scale, Grid] = Field(min_length=1, description="one grid per scale; a scale left out skips the study")
+
+
+class Settings(Model):
+    """config/config.yaml: what to run, where, and where raw data may come from."""
+
+    scale: Scale = Field("quick", description="smoke (a minute, CI), quick (minutes) or paper (as published)")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto",
+        description="where neural agents train; auto takes a GPU where torch sees one, cuda also requests one on SLURM",
+    )
+    mirror: str | None = Field(
+        None,
+        description="folder looked in for raw files before the network; the variable ENSEMBLEPP_MIRROR does the same",
+    )
+    on_unreachable: Literal["auto", "skip", "fail"] = Field(
+        "auto",
+        description="when raw data cannot be had: skip the studies that need it, or fail; auto skips at smoke and quick",
+    )
+
+
+class Config(Settings):
+    """Everything that the YAML files declare."""
+
+    language_models: dict[str, LanguageModel] = {}
+    environments: dict[str, Environment] = {}
+    agents: dict[str, Agent] = {}
+    studies: dict[str, Study] = {}
+
+    # ------------------------------------------------------------------------------------------------ resolving
+
+    @property
+    def results(self) -> str:
+        return f"results/{self.scale}"
+
+    @property
+    def mirror_folder(self) -> str | None:
+        return os.environ.get(MIRROR_VARIABLE) or self.mirror
+
+    @property
+    def skips_unreachable(self) -> bool:
+        return self.on_unreachable == "skip" or (self.on_unreachable == "auto" and self.scale != "paper")
+
+    def active_studies(self) -> dict[str, Study]:
+        """The studies that the present scale runs."""
+        return {name: study for name, study in self.studies.items() if self.scale in study.scales}
+
+    def agent_for(self, agent: str, environment: str) -> AgentModel:
+        """The agent with the values that hold in one environment."""
+        model = self.agents[agent]
+        overrides = getattr(model, "per_environment", {})
+        values: dict[str, Any] = {}
+        for key in (self.environments[environment].kind, environment):
+            values |= overrides.get(key, {})
+        return type(model).model_validate(model.model_dump(by_alias=True) | values) if values else model
+
+    def blocks(self, study: str) -> list[Block]:
+        """Every run block of a study at the present scale."""
+        grid = self.studies[study].scales[self.scale]
+        return [
+            self.block(environment, agent, size, grid.horizon, first, last)
+            for environment in grid.environments
+            for agent in self.studies[study].agents
+            for size in (grid.ensemble_sizes if self.agents[agent].ensemble else [0])
+            for first, last in grid.seed_blocks()
+        ]
+
+    def part(self, study: str) -> dict[str, Any]:
+        """The smallest configuration that still resolves `study` at the present scale: what its aggregation depends on."""
+        declared = self.studies[study]
+        grid = declared.scales[self.scale]
+        environments = {name: self.environments[name] for name in grid.environments}
+        kinds = {environment.kind for environment in environments.values()}
+        agents = {name: self.agents[name].model_dump(by_alias=True) for name in declared.agents}
+        for agent in agents.values():
+            if "per_environment" in agent:
+                overrides = agent["per_environment"].items()
+                agent["per_environment"] = {key: value for key, value in overrides if key in environments or key in kinds}
+        models = {environment.language_model for environment in environments.values() if hasattr(environment, "language_model")}
+        return {
+            "scale": self.scale,
+            "device": self.device,
+            "language_models": {name: self.language_models[name].model_dump() for name in sorted(models)},
+            "environments": {name: environment.model_dump() for name, environment in environments.items()},
+            "agents": agents,
+            "studies": {study: declared.model_dump(include={"title", "agents"}) | {"scales": {self.scale: grid.model_dump()}}},
+        }
+
+    def block(self, environment: str, agent: str, ensemble_size: int, horizon: int, first: int, last: int) -> Block:
+        world, model = self.environments[environment], self.agent_for(agent, environment)
+        spec = {
+            "environment": {"name": environment, "class": world.class_path, "options": world.options()},
+            "agent": {"name": agent, "class": model.class_path, "options": model.options()},
+            "ensemble_size": ensemble_size,
+            "horizon": horizon,
+            "seeds": [first, last],
+            "device": self.device if model.neural else "cpu",
+        }
+        return Block(self.results, spec)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive seeds of one (environment, agent, ensemble size, horizon): one job, one file."""
+
+    results: str
+    spec: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        spec = self.spec
+        first, last = spec["seeds"]
+        folder = f"{self.results}/runs/{spec['environment']['name']}/{spec['agent']['name']}"
+        return f"{folder}/M{spec['ensemble_size']}/T{spec['horizon']}/seeds{first}-{last}.nc"
+
+    @property
+    def inputs(self) -> list[str]:
+        files = self.spec["environment"]["options"].get("inputs", {}).values()
+        return [path for entry in files for path in ([entry] if isinstance(entry, str) else entry)]
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules that define the block's numbers, for its code fingerprint."""
+        classes = [self.spec[part]["class"].split(":")[0] for part in ("environment", "agent")]
+        return [*classes, "ensemblepp.blocks"]
+
+
+def canonical_json(value: Any) -> str:
+    """`value` as JSON on one line with sorted keys: equal values give equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+# -------------------------------------------------------------------------------------------------------- loading
+
+
+def load(values: Mapping[str, Any]) -> Config:
+    """Check the merged configuration.
+
+    Raises:
+        ConfigError: one line per fault: file, key, value and what is allowed.
+    """
+    try:
+        config = Config.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigError("\n".join(_line(fault) for fault in error.errors())) from None
+    faults = list(_cross_check(config))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return config
+
+
+def read_files(folder: str | Path = ".", **overrides: Any) -> Config:
+    """Read and check the configuration files below `folder`, as Snakemake does; `overrides` replace top-level keys."""
+    values: dict[str, Any] = {}
+    for name in CONFIG_FILES:
+        path = Path(folder) / name
+        if not path.exists():
+            raise ConfigError(f"{path}: no such file; run from the folder that holds the Snakefile")
+        values |= yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    return load(values | overrides)
+
+
+def _line(fault: Mapping[str, Any]) -> str:
+    """One pydantic fault as "file: key: found value: what is allowed"."""
+    where = [str(part) for part in fault["loc"]]
+    file = FILES.get(where[0], "config/config.yaml") if where else "config/config.yaml"
+    # pydantic puts the discriminator's value into the location of a tagged union; the file has no such level
+    if where[:1] in (["environments"], ["agents"]) and len(where) > 3:
+        del where[2]
+    found = "" if isinstance(fault["input"], Mapping) else f"found {fault['input']!r}: "
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "extra_forbidden":
+        found, message = "", "unknown key; config/README.md lists the keys"
+    return f"{file}: {'.'.join(where)}: {found}{message[0].lower()}{message[1:]}"
+
+
+def _cross_check(config: Config) -> Iterator[str]:
+    for key in ("environments", "language_models", "agents", "studies"):
+        for name in getattr(config, key):
+            if not _NAME.fullmatch(name):
+                yield f"{FILES[key]}: {key}.{name}: a name has lower-case letters, digits, '+', '-' and '.' only"
+    yield from _check_environments(config)
+    yield from _check_agents(config)
+    for name, study in config.studies.items():
+        yield from _check_study(config, name, study)
+    if config.mirror_folder and not Path(config.mirror_folder).is_dir():
+        place = MIRROR_VARIABLE if os.environ.get(MIRROR_VARIABLE) else "config/config.yaml: mirror"
+        yield f"{place}: found '{config.mirror_folder}': not a folder"
+
+
+def _check_environments(config: Config) -> Iterator[str]:
+    for name, environment in config.environments.items():
+        model = getattr(environment, "language_model", None)
+        if model is not None and model not in config.language_models:
+            allowed = ", ".join(config.language_models) or "none is declared"
+            where = f"{FILES['environments']}: environments.{name}.language_model"
+            yield f"{where}: found '{model}': must be one of language_models: {allowed}"
+
+
+def _check_agents(config: Config) -> Iterator[str]:
+    for name, agent in config.agents.items():
+        where = f"{FILES['agents']}: agents.{name}"
+        if isinstance(agent, CustomAgent):
+            yield from _check_custom(where, agent)
+        for key, values in getattr(agent, "per_environment", {}).items():
+            kinds = {environment.kind for environment in config.environments.values()}
+            if key not in config.environments and key not in kinds:
+                yield f"{where}.per_environment: found '{key}': must be the name or kind of an environment"
+                continue
+            try:
+                type(agent).model_validate(agent.model_dump(by_alias=True) | values)
+            except ValidationError as error:
+                for fault in error.errors():
+                    yield _line({**fault, "loc": ("agents", name, "per_environment", key, *fault["loc"])})
+
+
+def _check_custom(where: str, agent: CustomAgent) -> Iterator[str]:
+    """The class of a custom agent and the names of its keyword arguments, read without importing it."""
+    module, class_name = agent.class_path.split(":")
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None or not found.origin or not found.origin.endswith(".py"):
+        yield f"{where}.class: found '{agent.class_path}': no module '{module}' can be imported"
+        return
+    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    if class_name not in classes:
+        yield f"{where}.class: found '{agent.class_path}': {found.origin} defines no class '{class_name}'"
+        return
+    for node in classes[class_name].body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__" and node.args.kwarg is None:
+            known = {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
+            for key in agent.hyperparameters:
+                if key not in known:
+                    allowed = ", ".join(sorted(known - {"self", "seeds"}))
+                    yield f"{where}.hyperparameters.{key}: unknown key; {class_name} takes {allowed}"
+
+
+def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
+    where = f"{FILES['studies']}: studies.{name}"
+    yield from _unknown(f"{where}.agents", study.agents, config.agents)
+    for kind in ("figures", "tables"):
+        for artefact in getattr(study, kind):
+            if importlib.util.find_spec(f"ensemblepp.{kind}.{artefact}") is None:
+                yield f"{where}.{kind}: found '{artefact}': no module src/ensemblepp/{kind}/{artefact}.py"
+    for scale, grid in study.scales.items():
+        place = f"{where}.scales.{scale}"
+        faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
+        yield from faults
+        if len(set(grid.ensemble_sizes)) < len(grid.ensemble_sizes):
+            yield f"{place}.ensemble_sizes: found {grid.ensemble_sizes}: each size only once"
+        if scale != config.scale or faults:
+            continue
+        for environment in grid.environments:
+            yield from _check_horizon(config, f"{place}.horizon", grid.horizon, environment)
+
+
+def _check_horizon(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
+    environment = config.environments[name]
+    if isinstance(environment, LinearFiniteEnvironment):
+        return
+    rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
+    if isinstance(environment, ModerationEnvironment):
+        if environment.posts > rows:
+            yield (
+                f"{FILES['environments']}: environments.{name}.posts: found {environment.posts}: "
+                f"the source that serves this data set has {rows} posts"
+            )
+        rows = environment.posts
+    available = rows * environment.passes
+    if horizon > available:
+        yield (
+            f"{where}: found {horizon}: environment '{name}' supports at most {available} "
+            f"({rows} rows x {environment.passes} pass(es)); lower the horizon or raise environments.{name}.passes"
+        )
+
+
+def _unknown(where: str, names: list[str], known: Mapping[str, Any]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            yield f"{where}: found '{name}': must be one of {', '.join(known) or 'none is declared'}"
+    if len(set(names)) < len(names):
+        yield f"{where}: found {names}: each name only once"

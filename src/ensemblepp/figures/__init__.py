@@ -1,0 +1,25 @@
+"""Figures: one module each, whose `draw(dataset)` turns a study's dataset into a matplotlib figure."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from ensemblepp.results import atomic_path, read_dataset
+
+
+def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
+    """Draw the figure `name` from the dataset file and write it to every path of `outputs` (suffix = format)."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from ensemblepp.figures import style
+
+    style.apply()
+    figure = importlib.import_module(f"ensemblepp.figures.{name}").draw(read_dataset(dataset))
+    for output in outputs:
+        with atomic_path(output) as temporary:
+            # no date in the file: equal data give equal bytes
+            figure.savefig(temporary, metadata={"CreationDate": None} if temporary.suffix == ".pdf" else None)
+    matplotlib.pyplot.close(figure)

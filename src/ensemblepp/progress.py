@@ -1,0 +1,39 @@
+"""Progress of a long loop: a bar on a terminal, a line per 10 % in a log file."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from tqdm import tqdm
+
+
+class Progress:
+    """Count `total` steps of the task `name`, on standard error."""
+
+    def __init__(self, total: int, name: str) -> None:
+        self._total, self._name, self._done = total, name, 0
+        self._bar = tqdm(total=total, desc=name, unit="step") if sys.stderr.isatty() else None
+        self._start = time.perf_counter()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def step(self) -> None:
+        """One step is done."""
+        self._done += 1
+        if self._bar is not None:
+            self._bar.update()
+        elif self._done * 10 // self._total > (self._done - 1) * 10 // self._total:
+            seconds = time.perf_counter() - self._start
+            left = seconds / self._done * (self._total - self._done)
+            share = self._done * 100 // self._total
+            print(
+                f"{self._name}: step {self._done}/{self._total} ({share} %), {seconds:.1f} s, about {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -1,0 +1,17 @@
+"""Fixtures that several folders of tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """A folder that holds the real raw files, as `mirror` in config/config.yaml would name it."""
+    folder = Path(os.environ.get("ENSEMBLEPP_MIRROR") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip("no raw data: set ENSEMBLEPP_MIRROR to a folder that holds uci/ and hatespeech/")
+    return folder
