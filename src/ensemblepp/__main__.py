@@ -97,6 +97,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("output", type=Path, nargs="+", help="files to write; the suffix chooses the format")
         command.set_defaults(command=_figure if kind == "figure" else _table)
 
+    command = commands.add_parser("report", help="make results/<scale>/report.html where it is missing or out of date")
+    command.add_argument("--config", help="the configuration as JSON (default: the files in config/)")
+    command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
+    command.set_defaults(command=_report)
+
     command = commands.add_parser("config", help="check the configuration; --write renews what is generated from its model")
     command.add_argument("--write", action="store_true")
     command.set_defaults(command=_config)
@@ -113,11 +118,6 @@ def _simulate(options: argparse.Namespace) -> None:
         spec, output, code = json.loads(options.spec), options.output, options.code
     else:
         config = read_files()
-        for key, known in (("environment", config.environments), ("agent", config.agents)):
-            if getattr(options, key) not in known:
-                raise ConfigError(f"--{key}: found {getattr(options, key)!r}: must be one of {', '.join(known)}")
-        if config.agents[options.agent].ensemble and options.ensemble_size < 1:
-            raise ConfigError(f"--ensemble-size: found {options.ensemble_size}: agent '{options.agent}' needs at least 1")
         try:
             first, last = map(int, options.seeds.split("-"))
         except ValueError:
@@ -196,6 +196,15 @@ def _table(options: argparse.Namespace) -> None:
     from ensemblepp.tables import save
 
     save(options.name, options.dataset, options.output)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from ensemblepp.config import load, read_files
+    from ensemblepp.report import make
+
+    overrides = {"scale": options.scale} if options.scale else {}
+    config = load(json.loads(options.config) | overrides) if options.config else read_files(**overrides)
+    print(f"report: {make(config)}")
 
 
 def _config(options: argparse.Namespace) -> None:

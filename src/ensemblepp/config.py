@@ -39,6 +39,9 @@ FILES = {
 }
 CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 
+#: What is presented from a study, and in which formats.
+ARTEFACTS = {"figures": ("pdf", "png"), "tables": ("csv", "md", "tex", "html")}
+
 #: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
 EMBEDDING_SHARD = 500
 
@@ -360,7 +363,28 @@ class Config(Settings):
             "studies": {study: declared.model_dump(include={"title", "agents"}) | {"scales": {self.scale: grid.model_dump()}}},
         }
 
+    def artefacts(self, study: str) -> list[str]:
+        """Every file that is presented from one study: figures and tables in all their formats."""
+        declared = self.studies[study]
+        return [
+            f"{self.results}/{kind}/{study}-{name}.{suffix}"
+            for kind, suffixes in ARTEFACTS.items()
+            for name in getattr(declared, kind)
+            for suffix in suffixes
+        ]
+
     def block(self, environment: str, agent: str, ensemble_size: int, horizon: int, first: int, last: int) -> Block:
+        """One run block.
+
+        Raises:
+            ConfigError: there is no such environment or agent, or the agent has no such ensemble size.
+        """
+        for key, name in (("environments", environment), ("agents", agent)):
+            if name not in getattr(self, key):
+                raise ConfigError(f"found '{name}': must be one of {key}: {', '.join(getattr(self, key))}")
+        if self.agents[agent].ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
+            allowed = f"1 to {MAX_WIDTH}" if self.agents[agent].ensemble else "0, since it has no ensemble"
+            raise ConfigError(f"ensemble size {ensemble_size}: agent '{agent}' takes {allowed}")
         world, model = self.environments[environment], self.agent_for(agent, environment)
         spec = {
             "environment": {"name": environment, "class": world.class_path, "options": world.options()},
@@ -515,7 +539,7 @@ def _check_custom(where: str, agent: CustomAgent) -> Iterator[str]:
 def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
     where = f"{FILES['studies']}: studies.{name}"
     yield from _unknown(f"{where}.agents", study.agents, config.agents)
-    for kind in ("figures", "tables"):
+    for kind in ARTEFACTS:
         for artefact in getattr(study, kind):
             if importlib.util.find_spec(f"ensemblepp.{kind}.{artefact}") is None:
                 yield f"{where}.{kind}: found '{artefact}': no module src/ensemblepp/{kind}/{artefact}.py"

