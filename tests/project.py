@@ -1,0 +1,71 @@
+"""A copy of the project to run the real workflow in, for the tests under workflow/ and slurm/."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+NOWHERE = "http://127.0.0.1:9"  # the discard port: refuses at once
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the project, and how to run snakemake in it."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def snakemake(self, *arguments: str, timeout: int = 600, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run snakemake at scale smoke; standard output and error together in `stdout`."""
+        command = [sys.executable, "-m", "snakemake", *arguments]
+        if "--config" not in arguments:
+            command += ["--config", "scale=smoke"]
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def planned(self, *arguments: str) -> dict[str, list[str]]:
+        """What a dry run would make, by rule: the first output of every job."""
+        done = self.snakemake("-n", "--quiet", "host", *arguments)
+        assert done.returncode == 0, done.stdout
+        jobs: dict[str, list[str]] = {}
+        rule = ""
+        for line in done.stdout.splitlines():
+            words = line.split()
+            if len(words) == 2 and words[0] in ("rule", "localrule"):
+                rule = words[1].rstrip(":")
+            elif words[:1] == ["output:"]:
+                jobs.setdefault(rule, []).append(words[1].rstrip(","))
+        return jobs
+
+    def run_files(self) -> dict[str, bytes]:
+        """The bytes of every run file."""
+        files = self.folder.glob("results/smoke/runs/**/*.nc")
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in files}
+
+
+def copy_project(folder: Path, **environment: str) -> Project:
+    """The files that a fresh clone would have, with edits that are not committed yet."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+    clean = {key: value for key, value in os.environ.items() if key not in ("ENSEMBLEPP_MIRROR", "PYTHONPATH")}
+    # what the mirror does not hold must not be looked for on the internet
+    clean |= {"ENSEMBLEPP_UCI_URL": NOWHERE, "HF_ENDPOINT": NOWHERE}
+    return Project(folder, clean | environment)

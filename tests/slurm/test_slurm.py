@@ -1,0 +1,74 @@
+"""The smoke scale on a real one-node SLURM, through the profile that users take."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_slurm import LocalSlurm, SlurmUnavailable
+from project import Project, copy_project
+
+pytestmark = [pytest.mark.slurm, pytest.mark.workflow, pytest.mark.xdist_group("slurm")]
+FAST_POLLING = str(Path(__file__).with_name("snakemake_fast_polling.py"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalSlurm]:
+    try:
+        with LocalSlurm(cpus=4, gpus=2) as cluster:
+            yield cluster
+    except SlurmUnavailable as reason:
+        pytest.skip(f"no SLURM for tests: {reason}")
+
+
+def on_slurm(project: Project, cluster: LocalSlurm, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the workflow through profiles/slurm, asking for the jobs' states every second."""
+    waits = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "10"]
+    command = [sys.executable, FAST_POLLING, "--profile", "profiles/slurm", *waits, *arguments]
+    # SIGINT after the time is up: the executor then cancels its jobs
+    return subprocess.run(
+        ["timeout", "-s", "INT", "-k", "60", "900", *command],
+        cwd=project.folder,
+        env=project.environment | cluster.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def test_smoke_scale_on_a_real_cluster(cluster, tmp_path, mirror):
+    """Every result is made by SLURM jobs; the bytes of a run do not depend on where it ran."""
+    project = copy_project(tmp_path, ENSEMBLEPP_MIRROR=str(mirror))
+    done = on_slurm(project, cluster, "--config", "scale=smoke")
+    assert done.returncode == 0, done.stdout
+    assert (project.folder / "results/smoke/report.html").exists()
+    jobs = done.stdout.count("has been submitted with SLURM jobid")
+    assert jobs >= 20, done.stdout
+    run = "results/smoke/runs/mushroom/greedy/M0/T150/seeds0-1.nc"
+    remote = (project.folder / run).read_bytes()
+    (project.folder / run).unlink()
+    again = project.snakemake(run)
+    assert again.returncode == 0, again.stdout
+    assert (project.folder / run).read_bytes() == remote
+
+
+def test_a_gpu_job_gets_a_gpu(cluster, tmp_path, mirror):
+    """The job that asks for a GPU is granted one; its agent then says that torch sees none here, and nothing hangs."""
+    project = copy_project(tmp_path, ENSEMBLEPP_MIRROR=str(mirror))
+    run = "results/smoke/runs/mushroom/greedy/M0/T150/seeds0-1.nc"
+    done = on_slurm(project, cluster, "--retries", "0", "--config", "scale=smoke", "device=cuda", "--", run)
+    assert done.returncode != 0
+    assert "torch sees no GPU" in done.stdout
+    history = subprocess.run(
+        ["squeue", "-t", "all", "-h", "-o", "%b %T"],
+        env=os.environ | cluster.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "gpu:1" in history or "gpu=1" in history, history
