@@ -125,7 +125,8 @@ def main() -> None:
         slow = literal(dimension, actions, size, 100)
         single = linear(dimension, actions, size, 1, ("gaussian",), 100)
         batched = linear(dimension, actions, size, 10, LAWS, 30)
-        print(f"  d={dimension:<3} |X|={actions:<6} M={size:<22}{slow:9.1f} {single:9.1f} {batched:16.2f} {slow / batched:19.1f}")
+        case = f"d={dimension:<3} |X|={actions:<6} M={size}"
+        print(f"  {case:<36}{slow:9.1f} {single:9.1f} {batched:16.2f} {slow / batched:19.1f}")
     print("\nexact Thompson sampling, us per step and seed   1 seed   10 seeds")
     for dimension, actions in ((10, 100), (50, 1000)):
         one, ten = thompson(dimension, actions, 1, 200), thompson(dimension, actions, 10, 200)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: A job of these rules has several outputs; the one with another suffix stands for it.
+OTHER_OUTPUTS = (".json", ".pdf", ".md", ".tex", ".html")
+
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refuses at once
 
 
@@ -37,17 +40,14 @@ class Project:
         )
 
     def planned(self, *arguments: str) -> dict[str, list[str]]:
-        """What a dry run would make, by rule: the first output of every job."""
-        done = self.snakemake("-n", "--quiet", "host", *arguments)
+        """What a run would make, by rule: the first output of every job."""
+        done = self.snakemake("--summary", *arguments)
         assert done.returncode == 0, done.stdout
         jobs: dict[str, list[str]] = {}
-        rule = ""
         for line in done.stdout.splitlines():
-            words = line.split()
-            if len(words) == 2 and words[0] in ("rule", "localrule"):
-                rule = words[1].rstrip(":")
-            elif words[:1] == ["output:"]:
-                jobs.setdefault(rule, []).append(words[1].rstrip(","))
+            columns = line.split("\t")
+            if columns[-1] == "update pending" and not columns[0].endswith(OTHER_OUTPUTS):
+                jobs.setdefault(columns[2], []).append(columns[0])
         return jobs
 
     def run_files(self) -> dict[str, bytes]:

@@ -373,6 +373,11 @@ class Config(Settings):
             for suffix in suffixes
         ]
 
+    def files(self, study: str) -> list[str]:
+        """Every file under results/ that belongs to one study."""
+        runs = [block.path for block in self.blocks(study)]
+        return [*runs, f"{self.results}/datasets/{study}.nc", *self.artefacts(study)]
+
     def block(self, environment: str, agent: str, ensemble_size: int, horizon: int, first: int, last: int) -> Block:
         """One run block.
 

@@ -57,18 +57,28 @@ def test_smoke_scale_on_a_real_cluster(cluster, tmp_path, mirror):
     assert (project.folder / run).read_bytes() == remote
 
 
-def test_a_gpu_job_gets_a_gpu(cluster, tmp_path, mirror):
-    """The job that asks for a GPU is granted one; its agent then says that torch sees none here, and nothing hangs."""
+def test_gpus_are_requested_by_neural_jobs_only(cluster, tmp_path, mirror):
+    """The neural job is granted a GPU (and finds that torch sees none here); the linear one asks for none and succeeds."""
     project = copy_project(tmp_path, ENSEMBLEPP_MIRROR=str(mirror))
-    run = "results/smoke/runs/mushroom/greedy/M0/T150/seeds0-1.nc"
-    done = on_slurm(project, cluster, "--retries", "0", "--config", "scale=smoke", "device=cuda", "--", run)
+    neural = "results/smoke/runs/mushroom/greedy/M0/T150/seeds0-1.nc"
+    linear = "results/smoke/runs/finite-d10-100/ts/M0/T50/seeds0-1.nc"
+    before = jobs_and_gpus(cluster)
+    done = on_slurm(project, cluster, "--retries", "0", "--config", "scale=smoke", "device=cuda", "--", neural, linear)
     assert done.returncode != 0
     assert "torch sees no GPU" in done.stdout
-    history = subprocess.run(
-        ["squeue", "-t", "all", "-h", "-o", "%b %T"],
+    assert (project.folder / linear).exists()
+    assert not (project.folder / neural).exists()
+    asked = [gpus for job, gpus in jobs_and_gpus(cluster).items() if job not in before]
+    assert sorted("gpu" in gpus for gpus in asked) == [False] * (len(asked) - 1) + [True], asked
+
+
+def jobs_and_gpus(cluster: LocalSlurm) -> dict[str, str]:
+    """The generic resources that every job so far asked for, by job number."""
+    listed = subprocess.run(
+        ["squeue", "-t", "all", "-h", "-o", "%i %b"],
         env=os.environ | cluster.environment,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert "gpu:1" in history or "gpu=1" in history, history
+    return dict(line.split(maxsplit=1) for line in listed.splitlines())

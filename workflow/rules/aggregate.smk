@@ -17,5 +17,7 @@ rule aggregate:
         # not the list of inputs: at paper scale it would not fit on a command line
         part=lambda wildcards: canonical_json(CONFIG.part(wildcards.study)),
         code=fingerprint("ensemblepp.aggregate"),
+    message:
+        "aggregate study {wildcards.study}"
     shell:
         "python -m ensemblepp aggregate --study {wildcards.study} --config {params.part:q} --output {output:q} 2> {log:q}"

@@ -49,7 +49,7 @@ wildcard_constraints:
 
 
 def wanted(_wildcards):
-    """What `all` asks for: what every study presents, but for studies whose data cannot be had."""
+    """What `all` asks for: every study's run files, dataset, figures and tables, but for studies whose data cannot be had."""
     # asked only when `all` is asked for: a job of a cluster, or one named target, never probes the network
     from ensemblepp.availability import left_out
 
@@ -58,7 +58,8 @@ def wanted(_wildcards):
         raise UnreachableError("; ".join(f"study '{study}' cannot run: {reason}" for study, reason in missing.items()))
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
     say_left_out()
-    return [path for study in STUDIES if study not in missing for path in CONFIG.artefacts(study)]
+    # run files and datasets too: Snakemake makes a deleted one anew only if it is asked for
+    return [path for study in STUDIES if study not in missing for path in CONFIG.files(study)]
 
 
 def say_left_out():

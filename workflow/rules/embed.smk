@@ -16,6 +16,8 @@ rule language_model:
         spec=lambda wildcards: canonical_json(CONFIG.language_models[wildcards.model].model_dump()),
         code=fingerprint("ensemblepp.language_models"),
         folder=subpath(output[0], parent=True),
+    message:
+        "bring language model {wildcards.model} to data/models"
     shell:
         "python -m ensemblepp language-model --spec {params.spec:q} --folder {params.folder:q} 2> {log:q}"
 
@@ -42,6 +44,8 @@ rule embed:
         max_tokens=lambda wildcards: CONFIG.language_models[wildcards.model].max_tokens,
         device=CONFIG.device,
         code=fingerprint("ensemblepp.embed"),
+    message:
+        "embed posts {wildcards.first}-{wildcards.last} with {wildcards.model}"
     shell:
         "python -m ensemblepp --threads {threads} embed --prepared {input.posts:q} --folder {params.folder:q}"
         " --first {wildcards.first} --last {wildcards.last} --pooling {params.pooling} --max-tokens {params.max_tokens}"

@@ -30,6 +30,8 @@ for figure in declared("figures"):
             # for the caption
             seeds=lambda wildcards: len(grid(wildcards).seed_list()),
             horizon=lambda wildcards: grid(wildcards).horizon,
+        message:
+            "draw figure {params.name} of study {wildcards.study}"
         shell:
             "python -m ensemblepp figure --name {params.name} --dataset {input:q} {output:q} 2> {log:q}"
 
@@ -67,5 +69,7 @@ for table in declared("tables"):
             # for the caption
             seeds=lambda wildcards: len(grid(wildcards).seed_list()),
             horizon=lambda wildcards: grid(wildcards).horizon,
+        message:
+            "make table {params.name} of study {wildcards.study}"
         shell:
             "python -m ensemblepp table --name {params.name} --dataset {input:q} {output:q} 2> {log:q}"

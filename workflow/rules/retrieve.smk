@@ -12,6 +12,8 @@ rule retrieve:
     resources:
         mem_mb=500,
         runtime=30,
+    message:
+        "retrieve {wildcards.folder}/{wildcards.file}"
     shell:
         "python -m ensemblepp retrieve --file {wildcards.folder}/{wildcards.file} --output {output:q} 2> {log:q}"
 
@@ -34,6 +36,8 @@ rule check:
         runtime=10,
     params:
         code=lambda wildcards: fingerprint(f"ensemblepp.data.{wildcards.dataset}"),
+    message:
+        "check the raw files of {wildcards.dataset}"
     shell:
         "python -m ensemblepp check --dataset {wildcards.dataset} --output {output:q} {input:q} 2> {log:q}"
 
@@ -55,5 +59,7 @@ rule prepare:
         runtime=10,
     params:
         code=lambda wildcards: fingerprint(f"ensemblepp.data.{wildcards.dataset}"),
+    message:
+        "prepare {wildcards.dataset}"
     shell:
         "python -m ensemblepp prepare --dataset {wildcards.dataset} --output {output:q} {input.raw:q} 2> {log:q}"

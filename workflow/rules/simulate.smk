@@ -18,6 +18,8 @@ rule simulate:
     params:
         spec=lambda wildcards: canonical_json(block(wildcards).spec),
         code=lambda wildcards: fingerprint(*block(wildcards).modules),
+    message:
+        "simulate {wildcards.environment}, {wildcards.agent}, M={wildcards.ensemble_size}, seeds {wildcards.first}-{wildcards.last}"
     shell:
         "python -m ensemblepp --threads {threads} simulate --spec {params.spec:q} --code {params.code}"
         " --output {output.run:q} 2> {log:q}"

@@ -6,15 +6,15 @@ import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from ensemblepp.results import atomic_path, read_dataset
-
 
 def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     """Draw the figure `name` from the dataset file and write it to every path of `outputs` (suffix = format)."""
+    # loaded here, not above: Snakemake looks this package up when it parses the workflow
     import matplotlib
 
     matplotlib.use("Agg")
     from ensemblepp.figures import style
+    from ensemblepp.results import atomic_path, read_dataset
 
     style.apply()
     figure = importlib.import_module(f"ensemblepp.figures.{name}").draw(read_dataset(dataset))

@@ -62,7 +62,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_xlabel("perturbation", fontsize=8)
     mappable = plt.cm.ScalarMappable(norm=norm, cmap="cividis")
     bar = figure.colorbar(mappable, ax=panels, shrink=0.7, pad=0.015, label="mean final regret / TS")
-    ticks = [tick for tick in (0.5, 1, 2, 3, 5, 10, 20, 30, 50, 100) if norm.vmin <= tick <= norm.vmax]
+    ticks = [tick for tick in (0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100) if norm.vmin <= tick <= norm.vmax]
     bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     bar.minorticks_off()
     return figure

@@ -43,7 +43,8 @@ def draw(dataset: xr.Dataset) -> Figure:
             if column == 0:
                 axes.set_ylabel("cumulative regret")
             style.round_axis(axes, dataset.attrs["horizon"])
-            axes.label_outer()
+            if row < len(ensembles) - 1:
+                axes.set_xlabel("")
     for row in range(len(ensembles)):
         panels[row, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
     return figure

@@ -6,11 +6,12 @@ import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from ensemblepp.results import atomic_path, read_dataset
-
 
 def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     """Build the table `name` and write it to every path of `outputs`: .csv (plain numbers), .md, .tex (booktabs), .html."""
+    # loaded here, not above: Snakemake looks this package up when it parses the workflow
+    from ensemblepp.results import atomic_path, read_dataset
+
     table = importlib.import_module(f"ensemblepp.tables.{name}").build(read_dataset(dataset))
     shown = table.map(lambda value: f"{value:.4g}" if isinstance(value, float) else str(value))
     writers = {
