@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
+from types import ModuleType
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -134,6 +136,7 @@ def _retrieve(options: argparse.Namespace) -> None:
     from ensemblepp.data.sources import MIRROR_VARIABLE, retrieve
 
     files = {file.name: file for name in DATASETS for file in load(name).RAW}
+    _require("--file", options.file, files)
     where = retrieve(files[options.file], options.output, os.environ.get(MIRROR_VARIABLE))
     print(f"{options.file}: from {where}", file=sys.stderr)
 
@@ -142,18 +145,28 @@ def _check(options: argparse.Namespace) -> None:
     import hashlib
     import tempfile
 
-    from ensemblepp.data import load
     from ensemblepp.results import write_json
 
+    data = _data_module(options)
     with tempfile.TemporaryDirectory() as folder:
-        load(options.dataset).prepare(options.raw, Path(folder, "prepared.nc"))
+        data.prepare(options.raw, Path(folder, "prepared.nc"))
     write_json({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in options.raw}, options.output)
 
 
 def _prepare(options: argparse.Namespace) -> None:
-    from ensemblepp.data import load
+    _data_module(options).prepare(options.raw, options.output)
 
-    load(options.dataset).prepare(options.raw, options.output)
+
+def _data_module(options: argparse.Namespace) -> ModuleType:
+    """The module of --dataset, once its raw files are known to be there."""
+    from ensemblepp.data import DATASETS, load
+    from ensemblepp.errors import DataError
+
+    _require("--dataset", options.dataset, DATASETS)
+    for path in options.raw:
+        if not path.is_file():
+            raise DataError(f"{path}: no such file; `python -m ensemblepp retrieve` brings it")
+    return load(options.dataset)
 
 
 def _language_model(options: argparse.Namespace) -> None:
@@ -183,19 +196,31 @@ def _aggregate(options: argparse.Namespace) -> None:
     from ensemblepp.config import load, read_files
 
     config = load(json.loads(options.config)) if options.config else read_files()
+    _require("--study", options.study, config.active_studies())
     aggregate(config, options.study, options.output)
 
 
 def _figure(options: argparse.Namespace) -> None:
+    from ensemblepp.config import presentable
     from ensemblepp.figures import save
 
+    _require("--name", options.name, presentable("figures"))
     save(options.name, options.dataset, options.output)
 
 
 def _table(options: argparse.Namespace) -> None:
+    from ensemblepp.config import presentable
     from ensemblepp.tables import save
 
+    _require("--name", options.name, presentable("tables"))
     save(options.name, options.dataset, options.output)
+
+
+def _require(option: str, found: str, allowed: Collection[str]) -> None:
+    from ensemblepp.errors import ConfigError
+
+    if found not in allowed:
+        raise ConfigError(f"{option}: found '{found}': must be one of {', '.join(allowed)}")
 
 
 def _report(options: argparse.Namespace) -> None:

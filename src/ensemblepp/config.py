@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -42,13 +42,19 @@ CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 #: What is presented from a study, and in which formats.
 ARTEFACTS = {"figures": ("pdf", "png"), "tables": ("csv", "md", "tex", "html")}
 
+#: The function that makes a module of ensemblepp.figures or ensemblepp.tables one that a study can declare.
+_ENTRY_POINTS = {"figures": "draw", "tables": "build"}
+
 #: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
 EMBEDDING_SHARD = 500
 
+#: What every agent's class is given by `ensemblepp.blocks.run`, so no hyper-parameter of the user's can be called so.
+_GIVEN = {"self", "seeds", "dimension", "ensemble_size", "horizon", "device"}
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 EnsembleSize = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 
@@ -248,11 +254,14 @@ class Grid(Model):
     ensemble_sizes: list[EnsembleSize] = Field([8], min_length=1, description="M")
     seeds_per_block: Count = Field(10, description="seeds simulated together: one file, one job")
 
-    @field_validator("seeds")
+    @field_validator("seeds", mode="before")
     @classmethod
-    def _some_seeds(cls, seeds: int | list[int]) -> int | list[int]:
-        if isinstance(seeds, list) and (not seeds or len(set(seeds)) < len(seeds)):
-            raise ValueError("a list of seeds needs at least one seed, each only once")
+    def _some_seeds(cls, seeds: Any) -> Any:
+        # before the type is checked: of a union, pydantic reports every branch
+        listed = seeds if isinstance(seeds, list) else [seeds]
+        whole = all(type(seed) is int and seed >= 0 for seed in listed)
+        if not whole or not listed or len(set(listed)) < len(listed) or seeds == 0:
+            raise ValueError("must be a number of at least 1, or a list of whole numbers, each only once")
         return seeds
 
     def seed_list(self) -> list[int]:
@@ -382,7 +391,7 @@ class Config(Settings):
         """One run block.
 
         Raises:
-            ConfigError: there is no such environment or agent, or the agent has no such ensemble size.
+            ConfigError: there is no such environment or agent, the agent has no such ensemble size, or nothing would be run.
         """
         for key, name in (("environments", environment), ("agents", agent)):
             if name not in getattr(self, key):
@@ -390,6 +399,10 @@ class Config(Settings):
         if self.agents[agent].ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
             allowed = f"1 to {MAX_WIDTH}" if self.agents[agent].ensemble else "0, since it has no ensemble"
             raise ConfigError(f"ensemble size {ensemble_size}: agent '{agent}' takes {allowed}")
+        if horizon < 1:
+            raise ConfigError(f"horizon {horizon}: must be at least 1")
+        if last < first:
+            raise ConfigError(f"seeds {first}-{last}: the last must not be below the first")
         world, model = self.environments[environment], self.agent_for(agent, environment)
         spec = {
             "environment": {"name": environment, "class": world.class_path, "options": world.options()},
@@ -459,13 +472,19 @@ def read_files(folder: str | Path = ".", **overrides: Any) -> Config:
         path = Path(folder) / name
         if not path.exists():
             raise ConfigError(f"{path}: no such file; run from the folder that holds the Snakefile")
-        values |= yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        try:
+            read = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        except yaml.MarkedYAMLError as error:
+            raise ConfigError(f"{path}: line {error.problem_mark.line + 1}: not valid YAML: {error.problem}") from None
+        if not isinstance(read, Mapping):
+            raise ConfigError(f"{path}: must be a mapping of keys to values")
+        values |= read
     return load(values | overrides)
 
 
 def _line(fault: Mapping[str, Any]) -> str:
     """One pydantic fault as "file: key: found value: what is allowed"."""
-    where = [str(part) for part in fault["loc"]]
+    where = [str(part) for part in fault["loc"] if part != "[key]"]
     file = FILES.get(where[0], "config/config.yaml") if where else "config/config.yaml"
     # pydantic puts the discriminator's value into the location of a tagged union; the file has no such level
     if where[:1] in (["environments"], ["agents"]) and len(where) > 3:
@@ -474,6 +493,10 @@ def _line(fault: Mapping[str, Any]) -> str:
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
         found, message = "", "unknown key; config/README.md lists the keys"
+    elif fault["type"].startswith("union_tag_"):
+        where.append("kind")
+        found = f"found '{fault['ctx']['tag']}': " if "tag" in fault["ctx"] else ""
+        message = f"input should be {fault['ctx']['expected_tags']}" if found else "field required"
     return f"{file}: {'.'.join(where)}: {found}{message[0].lower()}{message[1:]}"
 
 
@@ -514,7 +537,7 @@ def _check_agents(config: Config) -> Iterator[str]:
                 type(agent).model_validate(agent.model_dump(by_alias=True) | values)
             except ValidationError as error:
                 for fault in error.errors():
-                    yield _line({**fault, "loc": ("agents", name, "per_environment", key, *fault["loc"])})
+                    yield _line({**fault, "loc": ("agents", name, agent.kind, "per_environment", key, *fault["loc"])})
 
 
 def _check_custom(where: str, agent: CustomAgent) -> Iterator[str]:
@@ -527,17 +550,21 @@ def _check_custom(where: str, agent: CustomAgent) -> Iterator[str]:
     if found is None or not found.origin or not found.origin.endswith(".py"):
         yield f"{where}.class: found '{agent.class_path}': no module '{module}' can be imported"
         return
-    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+    try:
+        tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        yield f"{where}.class: found '{agent.class_path}': {found.origin}, line {error.lineno}: {error.msg}"
+        return
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     if class_name not in classes:
         yield f"{where}.class: found '{agent.class_path}': {found.origin} defines no class '{class_name}'"
         return
     for node in classes[class_name].body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__" and node.args.kwarg is None:
-            known = {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
+            known = {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]} - _GIVEN
             for key in agent.hyperparameters:
                 if key not in known:
-                    allowed = ", ".join(sorted(known - {"self", "seeds"}))
+                    allowed = ", ".join(sorted(known)) or "none"
                     yield f"{where}.hyperparameters.{key}: unknown key; {class_name} takes {allowed}"
 
 
@@ -545,9 +572,7 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
     where = f"{FILES['studies']}: studies.{name}"
     yield from _unknown(f"{where}.agents", study.agents, config.agents)
     for kind in ARTEFACTS:
-        for artefact in getattr(study, kind):
-            if importlib.util.find_spec(f"ensemblepp.{kind}.{artefact}") is None:
-                yield f"{where}.{kind}: found '{artefact}': no module src/ensemblepp/{kind}/{artefact}.py"
+        yield from _unknown(f"{where}.{kind}", getattr(study, kind), presentable(kind))
     for scale, grid in study.scales.items():
         place = f"{where}.scales.{scale}"
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
@@ -580,7 +605,13 @@ def _check_horizon(config: Config, where: str, horizon: int, name: str) -> Itera
         )
 
 
-def _unknown(where: str, names: list[str], known: Mapping[str, Any]) -> Iterator[str]:
+def presentable(kind: str) -> list[str]:
+    """The modules of ensemblepp.figures or ensemblepp.tables that a study can declare, read without importing them."""
+    start = f"\ndef {_ENTRY_POINTS[kind]}("
+    return sorted(path.stem for path in Path(__file__).parent.joinpath(kind).glob("*.py") if start in path.read_text("utf-8"))
+
+
+def _unknown(where: str, names: list[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
             yield f"{where}: found '{name}': must be one of {', '.join(known) or 'none is declared'}"

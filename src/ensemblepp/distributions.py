@@ -52,7 +52,7 @@ def reference(law: Law, gaussian: np.ndarray) -> np.ndarray:
         return _largest(gaussian, 1)
     if law == "sparse":
         return _largest(gaussian, min(SPARSITY, size))
-    raise ValueError(f"unknown law '{law}': one of {', '.join(LAWS)}")
+    raise _unknown(law)
 
 
 def perturbation(law: Law, gaussian: np.ndarray) -> np.ndarray:
@@ -91,9 +91,15 @@ def update_directions(law: Law, size: int, gaussian: np.ndarray | None = None) -
                 row[list(positions)] = np.sqrt(size / nonzero) * np.array(signs)
                 rows.append(row)
         return np.array(rows)
+    if law not in LAWS:
+        raise _unknown(law)
     if gaussian is None:
         raise ValueError(f"the '{law}' law has no finite list of directions: pass standard normal rows")
     return reference(law, gaussian)
+
+
+def _unknown(law: str) -> ValueError:
+    return ValueError(f"unknown law '{law}': one of {', '.join(LAWS)}")
 
 
 def _sign(gaussian: np.ndarray) -> np.ndarray:

@@ -9,13 +9,13 @@ PAPER_LAWS = {"reference": "gaussian", "perturbation": "sphere"}
 
 
 def agent_runs(dataset: xr.Dataset, agent: str) -> xr.Dataset:
-    """One agent's runs without the dimensions reference and perturbation: the paper's pair where it ran several."""
+    """One agent's runs without the dimensions reference and perturbation: the paper's pair if it ran that."""
     runs = dataset.sel(agent=agent)
     present = runs["regret"].notnull().any([name for name in runs["regret"].dims if name not in PAPER_LAWS])
     laws = {
         name: dataset[name].values[present.any([other for other in PAPER_LAWS if other != name]).values] for name in PAPER_LAWS
     }
-    chosen = {name: PAPER_LAWS[name] if len(values) > 1 else values[0] for name, values in laws.items()}
+    chosen = {name: PAPER_LAWS[name] if PAPER_LAWS[name] in values else values[0] for name, values in laws.items()}
     return runs.sel(chosen)
 
 

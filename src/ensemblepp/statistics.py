@@ -17,7 +17,7 @@ def mean_interval(values: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.nd
         (mean, lower, upper), each of the shape of `values` without `axis`.
     """
     values = np.asarray(values, dtype=float)
-    present = np.isfinite(values)
+    present = ~np.isnan(values)
     count = present.sum(axis=axis)
     filled = np.where(present, values, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -73,12 +73,13 @@ def test_gpus_are_requested_by_neural_jobs_only(cluster, tmp_path, mirror):
 
 
 def jobs_and_gpus(cluster: LocalSlurm) -> dict[str, str]:
-    """The generic resources that every job so far asked for, by job number."""
+    """What `--gpus` every job so far was submitted with ("" for none), by job number."""
     listed = subprocess.run(
-        ["squeue", "-t", "all", "-h", "-o", "%i %b"],
+        ["scontrol", "show", "job", "--oneliner"],
         env=os.environ | cluster.environment,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    return dict(line.split(maxsplit=1) for line in listed.splitlines())
+    jobs = [dict(field.split("=", 1) for field in line.split() if "=" in field) for line in listed.splitlines()]
+    return {job["JobId"]: job.get("TresPerJob", "") for job in jobs if "JobId" in job}

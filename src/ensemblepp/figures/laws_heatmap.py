@@ -20,8 +20,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     pairs = final.notnull().any(["environment", "ensemble_size", "seed"]).sum(["reference", "perturbation"])
     agent = str(dataset["agent"].values[int(pairs.argmax("agent"))])
     yardstick = agent_runs(dataset, "ts")["regret"].isel(time=-1).sel(ensemble_size=0).mean("seed")
-    laws = [law for law in LAWS if law in dataset["reference"].values]
-    ratio = final.sel(agent=agent, reference=laws, perturbation=laws).mean("seed") / yardstick
+    ran = final.sel(agent=agent).dropna("reference", how="all").dropna("perturbation", how="all")
+    references, perturbations = ([law for law in LAWS if law in ran[name].values] for name in ("reference", "perturbation"))
+    ratio = ran.sel(reference=references, perturbation=perturbations).mean("seed") / yardstick
     environments, sizes = dataset["environment"].values, ensemble_sizes(dataset.sel(agent=agent))
 
     figure, panels = plt.subplots(
@@ -49,8 +50,8 @@ def draw(dataset: xr.Dataset) -> Figure:
                 cbar=False,
                 square=True,
                 linewidths=0.4,
-                xticklabels=laws,
-                yticklabels=laws,
+                xticklabels=perturbations,
+                yticklabels=references,
             )
             axes.tick_params(length=0, labelsize=7)
             axes.tick_params(axis="x", labelrotation=90)

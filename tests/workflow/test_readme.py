@@ -1,0 +1,61 @@
+"""README's examples, run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from project import Project
+
+pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced code blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_an_agent_runs_on_ones_own_data():
+    (code,) = [block for block in blocks("python") if "Decisions(articles" in block]
+    names: dict = {}
+    exec(code, names)
+    assert names["clicked"] == 1.0, "after 100 visitors it shows an article that is clicked"
+
+
+def test_an_added_agent_runs_alone_and_is_in_the_results(smoke: Project):
+    (code,) = [block for block in blocks("python") if block.startswith('"""Uniform')]
+    (entry,) = [block for block in blocks("yaml") if "kind: custom" in block]
+    source = smoke.folder / "src/ensemblepp/agents/uniform.py"
+    agents, studies = smoke.folder / "config/agents.yaml", smoke.folder / "config/studies.yaml"
+    texts = {path: path.read_text() for path in (agents, studies)}
+    dataset = smoke.folder / "results/smoke/datasets/uci.nc"
+    try:
+        source.write_text(code)
+        agents.write_text(texts[agents] + entry)
+        studies.write_text(texts[studies].replace("[ensemble++, greedy]", "[ensemble++, greedy, uniform]", 1))
+        jobs = smoke.planned()
+        assert {path.split("/")[4] for path in jobs["simulate"]} == {"uniform"}
+        assert jobs["aggregate"] == ["results/smoke/datasets/uci.nc"]
+        done = smoke.snakemake()
+        assert done.returncode == 0, done.stdout
+        with xr.open_dataset(dataset) as data:
+            final = data["regret"].sel(agent="uniform", environment="shuttle").isel(time=-1)
+            # seven classes, so six of seven uniform choices are wrong
+            assert float(final.mean()) == pytest.approx(150 * 6 / 7, rel=0.1)
+        assert "Uniform" in (smoke.folder / "results/smoke/tables/uci-final_regret.md").read_text()
+    finally:
+        source.unlink(missing_ok=True)
+        for path, text in texts.items():
+            path.write_text(text)
+    done = smoke.snakemake()
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_files_that_readme_names_exist():
+    root = Path(__file__).resolve().parents[2]
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (root / target).exists(), target
