@@ -115,6 +115,7 @@ def _simulate(options: argparse.Namespace) -> None:
     from ensemblepp.config import read_files
     from ensemblepp.errors import ConfigError
     from ensemblepp.fingerprint import fingerprint
+    from ensemblepp.progress import Progress
 
     if options.spec:
         spec, output, code = json.loads(options.spec), options.output, options.code
@@ -126,7 +127,10 @@ def _simulate(options: argparse.Namespace) -> None:
             raise ConfigError(f"--seeds: found '{options.seeds}': must be a range such as 0-9") from None
         block = config.block(options.environment, options.agent, options.ensemble_size, options.horizon, first, last)
         spec, output, code = block.spec, options.output or Path(block.path), fingerprint(*block.modules)
-    blocks.run(spec, output, code=code)
+    first, last = spec["seeds"]
+    name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"
+    with Progress(spec["horizon"], name) as progress:
+        blocks.run(spec, output, code=code, on_step=progress.step)
     if not options.spec:
         print(output)
 
@@ -178,17 +182,20 @@ def _language_model(options: argparse.Namespace) -> None:
 def _embed(options: argparse.Namespace) -> None:
     from ensemblepp.blocks import resolve_device
     from ensemblepp.embed import embed_posts
+    from ensemblepp.progress import Progress
 
-    embed_posts(
-        options.prepared,
-        options.output,
-        folder=options.folder,
-        first=options.first,
-        last=options.last,
-        pooling=options.pooling,
-        max_tokens=options.max_tokens,
-        device=resolve_device(options.device),
-    )
+    with Progress(options.last - options.first + 1, f"embedding posts {options.first}-{options.last}") as progress:
+        embed_posts(
+            options.prepared,
+            options.output,
+            folder=options.folder,
+            first=options.first,
+            last=options.last,
+            pooling=options.pooling,
+            max_tokens=options.max_tokens,
+            device=resolve_device(options.device),
+            on_text=progress.step,
+        )
 
 
 def _aggregate(options: argparse.Namespace) -> None:

@@ -4,57 +4,70 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensemblepp.config import Config, LanguageModel, Study
+from ensemblepp.config import Config
 from ensemblepp.data import load
 from ensemblepp.data.sources import MIRROR_VARIABLE, RawFile, probe_all, reachable_all
 from ensemblepp.language_models import hub_address, local_source, missing
 
 
-def left_out(config: Config) -> dict[str, str]:
-    """Studies that cannot run, and why; asks the network only for what is not on this machine. Takes a few seconds at most."""
+def left_out(config: Config, *, detail: bool = False) -> dict[str, str]:
+    """Studies that cannot run, and why.
+
+    Asks the network only for what is not on this machine, and takes a few seconds at most.
+
+    Args:
+        config: the configuration.
+        detail: name every source that was tried and why it failed, too.
+    """
     studies = config.active_studies()
-    files = {file.name: file for study in studies.values() for name in _datasets(config, study) for file in _absent(name)}
-    reach = reachable_all(files.values(), config.mirror_folder) if files else {}
-    faults: dict[str, str] = {}
-    for name in {name for study in studies.values() for name in _datasets(config, study)}:
-        bad = [file.name for file in _absent(name) if not reach[file.name].ok]
+    datasets = {name: _needs(config, name, "dataset") for name in studies}
+    models = {name: _needs(config, name, "language_model") for name in studies}
+    faults = _missing_datasets(config, sorted(set().union(*datasets.values())), detail)
+    faults |= _missing_models(config, sorted(set().union(*models.values())))
+    reasons = {name: [faults[need] for need in datasets[name] + models[name] if need in faults] for name in studies}
+    return {name: "; ".join(found) for name, found in reasons.items() if found}
+
+
+def _needs(config: Config, study: str, attribute: str) -> list[str]:
+    """The data sets or language models of a study's environments."""
+    names = config.studies[study].scales[config.scale].environments
+    found = (getattr(config.environments[name], attribute, None) for name in names)
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def _missing_datasets(config: Config, datasets: list[str], detail: bool) -> dict[str, str]:
+    absent = {name: _not_here(name) for name in datasets}
+    files = [file for group in absent.values() for file in group]
+    reach = reachable_all(files, config.mirror_folder) if files else {}
+    faults = {}
+    for name, group in absent.items():
+        bad = [file.name for file in group if not reach[file.name].ok]
         if bad:
-            faults[name] = f"no source of {', '.join(bad)} can be reached (set {MIRROR_VARIABLE} to a folder that holds it)"
-    models = {name for study in studies.values() for name in _models(config, study)}
-    faults |= _unavailable_models({name: config.language_models[name] for name in models})
-    needs = {name: [*_datasets(config, study), *_models(config, study)] for name, study in studies.items()}
-    return {
-        name: "; ".join(faults[need] for need in required if need in faults)
-        for name, required in needs.items()
-        if any(need in faults for need in required)
-    }
+            tried = "; ".join(dict.fromkeys(reason for file in bad for reason in reach[file].tried))
+            why = f"; tried {tried}" if detail else ""
+            faults[name] = (
+                f"no source of {', '.join(bad)} can be reached (set {MIRROR_VARIABLE} to a folder that holds it{why})"
+            )
+    return faults
 
 
-def _datasets(config: Config, study: Study) -> list[str]:
-    environments = [config.environments[name] for name in study.scales[config.scale].environments]
-    return list(dict.fromkeys(world.dataset for world in environments if hasattr(world, "dataset")))
-
-
-def _models(config: Config, study: Study) -> list[str]:
-    environments = [config.environments[name] for name in study.scales[config.scale].environments]
-    return list(dict.fromkeys(world.language_model for world in environments if hasattr(world, "language_model")))
-
-
-def _absent(dataset: str) -> list[RawFile]:
+def _not_here(dataset: str) -> list[RawFile]:
     """The raw files of a data set that are not under data/raw yet."""
     return [file for file in load(dataset).RAW if not Path("data/raw", file.name).exists()]
 
 
-def _unavailable_models(models: dict[str, LanguageModel]) -> dict[str, str]:
+def _missing_models(config: Config, models: list[str]) -> dict[str, str]:
     absent = {
-        name: model.model_dump() for name, model in models.items() if not Path("data/models", name, "config.json").exists()
+        name: config.language_models[name].model_dump()
+        for name in models
+        if not Path("data/models", name, "config.json").exists()
     }
-    on_hub = {name: hub_address(model) for name, model in absent.items() if model["source"] == "hub"}
-    failures = probe_all(set(on_hub.values())) if on_hub else {}
-    faults = {
-        name: f"language model {absent[name]['location']} cannot be reached ({failures[address]})"
-        for name, address in on_hub.items()
-        if failures[address]
-    }
-    local = {name: model for name, model in absent.items() if model["source"] != "hub"}
-    return faults | {name: missing(model) for name, model in local.items() if local_source(model) is None}
+    addresses = {name: hub_address(model) for name, model in absent.items() if model["source"] == "hub"}
+    failures = probe_all(set(addresses.values()))
+    faults = {}
+    for name, model in absent.items():
+        if name in addresses and (failure := failures[addresses[name]]):
+            faults[name] = f"language model {model['location']} cannot be reached ({failure})"
+        elif name not in addresses and local_source(model) is None:
+            faults[name] = missing(model)
+    return faults

@@ -5,27 +5,28 @@ from __future__ import annotations
 import importlib
 import json
 import platform
+import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from ensemblepp.progress import Progress
 from ensemblepp.results import write_dataset, write_json
 from ensemblepp.simulate import Trajectory, simulate
 
 
-def run(spec: Mapping[str, Any], output: str | Path, *, code: str = "") -> None:
+def run(spec: Mapping[str, Any], output: str | Path, *, code: str = "", on_step: Callable[[], None] = lambda: None) -> None:
     """Simulate one block and write it to `output` (netCDF), with a JSON file of what varies from run to run beside it.
 
     Args:
         spec: the block's resolved specification, as `ensemblepp.config.Block.spec`.
         output: the run file.
         code: the code fingerprint to record.
+        on_step: called after every round.
 
     Raises:
         ConfigError: the horizon is beyond the data.
@@ -43,10 +44,8 @@ def run(spec: Mapping[str, Any], output: str | Path, *, code: str = "") -> None:
         device=device,
         **spec["agent"]["options"],
     )
-    name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"
     start = time.perf_counter()
-    with Progress(spec["horizon"], name) as progress:
-        trajectory = simulate(environment, agent, spec["horizon"], progress.step)
+    trajectory = simulate(environment, agent, spec["horizon"], on_step)
     seconds = time.perf_counter() - start
     attributes = {"spec": json.dumps(spec, sort_keys=True), "code": code, "device": device}
     write_json(_provenance(seconds, spec["horizon"]), Path(output).with_suffix(".json"))
@@ -112,6 +111,7 @@ def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
     from importlib.metadata import version
 
     return {
+        "commit": _commit(),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "host": platform.node(),
         "python": sys.version.split()[0],
@@ -119,3 +119,12 @@ def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
         "seconds_per_step": seconds / horizon,
         "versions": {name: version(name) for name in ("ensemblepp", "numpy", "scipy", "torch", "xarray", "netCDF4")},
     }
+
+
+def _commit() -> str:
+    """The git commit of the working directory, "+" if files differ from it; empty outside a repository."""
+    try:
+        command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

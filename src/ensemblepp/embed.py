@@ -7,7 +7,7 @@ state is taken at the text's own last token (or averaged over its own tokens).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,6 @@ import torch
 import xarray as xr
 
 from ensemblepp.errors import DataError
-from ensemblepp.progress import Progress
 from ensemblepp.results import read_dataset, write_dataset
 
 #: Padded tokens per batch: bounds memory, whatever the lengths.
@@ -47,8 +46,8 @@ class Embedder:
         positions = getattr(self._model.config, "max_position_embeddings", max_tokens)
         self._max_tokens = min(max_tokens, positions)
 
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed `texts`; (texts, hidden size) float32, in their order.
+    def __call__(self, texts: Sequence[str], on_text: Callable[[], None] = lambda: None) -> np.ndarray:
+        """Embed `texts`; (texts, hidden size) float32, in their order. `on_text` is called after each.
 
         Raises:
             DataError: a text has no token at all.
@@ -58,11 +57,11 @@ class Embedder:
             if not ids:
                 raise DataError(f"text {row} has no token; texts must not be empty")
         result = np.empty((len(texts), self._model.config.hidden_size), dtype=np.float32)
-        with Progress(len(texts), "embedding") as progress, torch.inference_mode():
+        with torch.inference_mode():
             for rows in _batches([len(ids) for ids in tokens]):
                 result[rows] = self._embed([tokens[row] for row in rows])
                 for _ in rows:
-                    progress.step()
+                    on_text()
         return result
 
     def _embed(self, tokens: list[list[int]]) -> np.ndarray:
@@ -90,6 +89,7 @@ def embed_posts(
     pooling: Literal["last", "mean"],
     max_tokens: int,
     device: str = "cpu",
+    on_text: Callable[[], None] = lambda: None,
 ) -> None:
     """Embed posts `first` to `last` (inclusive) of a prepared file of posts; write `embedding` (post, feature) and `label`.
 
@@ -100,7 +100,7 @@ def embed_posts(
     if last >= posts.sizes["post"]:
         raise DataError(f"{prepared}: has {posts.sizes['post']} posts, post {last} is asked for; lower environments.*.posts")
     posts = posts.isel(post=slice(first, last + 1))
-    vectors = Embedder(folder, pooling, max_tokens, device)([str(text) for text in posts["text"].values])
+    vectors = Embedder(folder, pooling, max_tokens, device)([str(text) for text in posts["text"].values], on_text)
     attributes = {
         "language_model": Path(folder).name,
         "pooling": pooling,

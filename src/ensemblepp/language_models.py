@@ -13,7 +13,7 @@ from typing import Any
 from ensemblepp.errors import UnreachableError
 
 #: What a transformers model folder needs, whatever the tokenizer's make.
-PATTERNS = ("config.json", "*.safetensors", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
+PATTERNS = ("config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
 
 #: Written last: a folder that has it is whole.
 MARK = "config.json"
@@ -23,7 +23,8 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
     """Put the model described by `model` (fields of `ensemblepp.config.LanguageModel`) into `folder`, float32 safetensors.
 
     Raises:
-        UnreachableError: the hub cannot be reached, the package is not installed or the folder does not exist.
+        UnreachableError: the hub cannot be reached, the package is not installed, the folder does not exist, or there is no
+            model in it.
     """
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +40,13 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
                 _from_gguf(source, staged)
             else:
                 _copy(source, staged)
+        for pattern in (MARK, "*.safetensors"):
+            if not any(staged.glob(pattern)):
+                raise UnreachableError(f"language model {model['location']}: has no {pattern}; it must be a transformers model")
         folder.mkdir(exist_ok=True)
+        # of another model that was here before nothing may stay, its mark least of all
+        for old in (file for pattern in PATTERNS for file in folder.glob(pattern)):
+            old.unlink()
         # the mark goes last, so that an interrupted move never looks like a model
         for file in sorted(staged.iterdir(), key=lambda path: path.name == MARK):
             if file.is_file():
@@ -60,10 +67,11 @@ def local_source(model: Mapping[str, Any]) -> Path | None:
 
 def missing(model: Mapping[str, Any]) -> str:
     """One line for a model that is not there."""
-    if model["source"] == "package":
-        package = Path(model["location"]).parts[0]
+    package = Path(model["location"]).parts[0]
+    if model["source"] == "package" and importlib.util.find_spec(package) is None:
         return f"language model {model['location']}: package '{package}' is not installed (see requirements-models.lock)"
-    return f"language model {model['location']}: no such {model['source']}; see language_models in config/environments.yaml"
+    kind = f"path in package '{package}'" if model["source"] == "package" else model["source"]
+    return f"language model {model['location']}: no such {kind}; see language_models in config/environments.yaml"
 
 
 def hub_address(model: Mapping[str, Any]) -> str:
@@ -79,8 +87,9 @@ def _from_hub(location: str, revision: str, staged: Path) -> None:
     try:
         snapshot_download(location, revision=revision, local_dir=staged, allow_patterns=list(PATTERNS))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0]
         raise UnreachableError(
-            f"language model {location}@{revision}: the hub cannot be reached ({error}); name a packaged model or a "
+            f"language model {location}@{revision}: the hub cannot be reached ({reason}); name a packaged model or a "
             "local folder under language_models in config/environments.yaml"
         ) from error
 

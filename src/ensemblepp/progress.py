@@ -14,7 +14,7 @@ class Progress:
     def __init__(self, total: int, name: str) -> None:
         self._total, self._name, self._done = total, name, 0
         self._bar = tqdm(total=total, desc=name, unit="step") if sys.stderr.isatty() else None
-        self._start = time.perf_counter()
+        self._start = 0.0
 
     def __enter__(self) -> Progress:
         return self
@@ -25,6 +25,9 @@ class Progress:
 
     def step(self) -> None:
         """One step is done."""
+        if not self._done:
+            # not earlier: loading libraries is no measure for the steps to come
+            self._start = time.perf_counter()
         self._done += 1
         if self._bar is not None:
             self._bar.update()

@@ -51,13 +51,16 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> None:
     Attributes must be strings or numbers (netCDF has no booleans or mappings: store those as JSON text).
 
     Raises:
-        ResultError: what was read back differs from what was to be written.
+        ResultError: it cannot be written, or what was read back differs from what was to be written.
     """
     dataset = dataset.assign_attrs({COMPLETE: 1})
     numeric = [name for name, variable in dataset.data_vars.items() if variable.dtype.kind in "iufb"]
     encoding = {name: {"zlib": True, "complevel": 4, "shuffle": True} for name in numeric if dataset[name].ndim}
     with atomic_path(path) as temporary:
-        dataset.to_netcdf(temporary, engine="netcdf4", format="NETCDF4", encoding=encoding)
+        try:
+            dataset.to_netcdf(temporary, engine="netcdf4", format="NETCDF4", encoding=encoding)
+        except (OSError, RuntimeError) as error:  # netCDF says no more of a full disk than "HDF error"
+            raise ResultError(f"{path}: cannot be written ({error}); is the disk full?") from error
         with xr.open_dataset(temporary, engine="netcdf4") as stored:
             if not stored.load().identical(dataset):
                 raise ResultError(f"{path}: what was written could not be read back; is the disk full?")

@@ -16,7 +16,7 @@ for variable, folder in {
 from ensemblepp.config import canonical_json, load
 from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
-from ensemblepp.errors import ConfigError, ResultError, UnreachableError
+from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.fingerprint import fingerprint
 
 try:
@@ -53,9 +53,11 @@ def wanted(_wildcards):
     # asked only when `all` is asked for: a job of a cluster, or one named target, never probes the network
     from ensemblepp.availability import left_out
 
-    missing = left_out(CONFIG)
+    missing = left_out(CONFIG, detail=not CONFIG.skips_unreachable)
     if missing and not CONFIG.skips_unreachable:
-        raise UnreachableError("; ".join(f"study '{study}' cannot run: {reason}" for study, reason in missing.items()))
+        for study, reason in missing.items():
+            print(f"error: study '{study}' cannot run: {reason}", file=sys.stderr)
+        sys.exit(1)
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
     say_left_out()
     # run files and datasets too: Snakemake makes a deleted one anew only if it is asked for

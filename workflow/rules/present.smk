@@ -12,7 +12,7 @@ for figure in declared("figures"):
                 f"results/{{scale}}/figures/{{study}}-{figure}.png",
                 caption=f"../report/{figure}.rst",
                 category="Figures",
-                labels={"study": "{study}", "figure": figure},
+                labels={"study": "{study}", "figure": figure.replace("_", " ")},
             ),
         log:
             f"logs/{{scale}}/figures/{{study}}-{figure}.log",
@@ -51,7 +51,7 @@ for table in declared("tables"):
                 f"results/{{scale}}/tables/{{study}}-{table}.html",
                 caption=f"../report/{table}.rst",
                 category="Tables",
-                labels={"study": "{study}", "table": table},
+                labels={"study": "{study}", "table": table.replace("_", " ")},
             ),
         log:
             f"logs/{{scale}}/tables/{{study}}-{table}.log",
