@@ -1,0 +1,55 @@
+"""The files that say what to install agree with each other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+
+import ensemblepp
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def locked() -> dict[str, str]:
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    return dict(canonical(line).split("==") for line in lines if line and not line.startswith("#"))
+
+
+def canonical(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def test_every_declared_dependency_is_locked_to_a_version_it_allows():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = project["dependencies"] + [line for group in project["optional-dependencies"].values() for line in group]
+    for requirement in map(Requirement, declared):
+        version = locked()[canonical(requirement.name)]
+        assert requirement.specifier.contains(version), f"{requirement} against {version}"
+
+
+def test_conda_users_get_the_locked_versions():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    for line in pip:
+        name, version = line.split("==")
+        assert locked()[canonical(name)] == version, line
+
+
+def test_torch_is_locked_without_a_build():
+    assert locked()["torch"] == "2.13.0"
+
+
+def test_one_version_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == ensemblepp.__version__
+
+
+def test_no_path_of_one_machine():
+    """A tracked file that names a folder of the developers' machine works for nobody else."""
+    for path in [*ROOT.glob("*"), *ROOT.glob("config/*"), *ROOT.glob("workflow/**/*"), *ROOT.glob("src/**/*.py")]:
+        if path.is_file() and path.suffix not in (".png", ".pdf"):
+            assert not re.search(r"(?<![\w.])/(home|root|Users)/\w", path.read_text(encoding="utf-8")), path
