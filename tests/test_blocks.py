@@ -95,9 +95,8 @@ def result(specification: dict, folder, name: str = "run") -> xr.Dataset:
 
 @pytest.mark.parametrize(("agent", "size"), [("ts", 0), ("linear-ensemble++", 4), ("greedy", 0), ("ensemble++", 4)])
 def test_two_runs_are_the_same_bytes(agent, size, table, tmp_path):
-    specification = (
-        linear_spec(agent, (0, 2), size) if agent in ("ts", "linear-ensemble++") else table_spec(table, agent, (0, 2), size)
-    )
+    linear = agent in ("ts", "linear-ensemble++")
+    specification = linear_spec(agent, (0, 2), size) if linear else table_spec(table, agent, (0, 2), size)
     for name in ("first.nc", "second.nc"):
         run(specification, tmp_path / name, code="fingerprint")
     assert (tmp_path / "first.nc").read_bytes() == (tmp_path / "second.nc").read_bytes()
@@ -121,8 +120,8 @@ def test_linear_runs_do_not_depend_on_their_block(agent, size, tmp_path):
 def test_neural_runs_do_not_depend_on_their_block(agent, size, table, tmp_path):
     """300 gradient steps: the same action in every round, hence all the same numbers.
 
-    The parameters agree to about 1e-6 only, since a library may sum a batched product of another size in another order
-    (tests/agents/test_neural.py bounds that): a choice can part where two scores are closer than this.
+    A library may sum a batched product of another size in another order (tests/agents/test_neural.py bounds what that does
+    to the parameters); a choice could then part where two scores are that close.
     """
     whole, joined = halves(lambda seeds: table_spec(table, agent, seeds, size), tmp_path)
     assert whole.equals(joined)

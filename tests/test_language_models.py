@@ -1,4 +1,4 @@
-"""Language models come whole or not at all, from a package, a folder, a GGUF file or the hub; a fault is one line with advice."""
+"""Language models come whole or not at all, from a package, a folder or the hub; a fault is one line with advice."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 from ensemblepp.errors import UnreachableError
 
 #: What a transformers model folder needs, whatever the tokenizer's make.
-PATTERNS = ("config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
+PATTERNS = ("config.json", "*.safetensors*", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
 
 #: Written last: a folder that has it is whole.
 MARK = "config.json"

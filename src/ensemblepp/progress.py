@@ -33,7 +33,7 @@ class Progress:
             self._bar.update()
         elif self._done * 10 // self._total > (self._done - 1) * 10 // self._total:
             seconds = time.perf_counter() - self._start
-            left = seconds / self._done * (self._total - self._done)
+            left = seconds / max(self._done - 1, 1) * (self._total - self._done)
             share = self._done * 100 // self._total
             print(
                 f"{self._name}: step {self._done}/{self._total} ({share} %), {seconds:.1f} s, about {left:.0f} s left",

@@ -89,6 +89,27 @@ def test_base_head_starts_uniform_without_bias():
     assert_uniform(head, 1 / 8)
 
 
+def test_linear_head_by_hand():
+    """<(1, 2), (3, 4)> = 11 and <(0, -1), (3, 4)> = -4; the second seed has a head of its own."""
+    weights = torch.tensor([[[3.0], [4.0]], [[1.0], [0.0]]])
+    inputs = torch.tensor([[[1.0, 2.0], [0.0, -1.0]], [[5.0, 7.0], [6.0, 8.0]]])
+    assert mlp.linear_head(weights, inputs).tolist() == [[11, -4], [5, 6]]
+
+
+def test_linear_head_of_one_seed_is_its_slice_of_a_stack():
+    """Value and gradients to the last bit, at the size of a minibatch; a batched product with one column fails this."""
+    rng = np.random.default_rng(0)
+    weights, inputs = (torch.tensor(rng.standard_normal(shape), dtype=torch.float32) for shape in ((5, 64, 1), (5, 128, 64)))
+
+    def value_and_gradients(rows: slice) -> tuple[torch.Tensor, ...]:
+        leaves = [weights[rows].clone().requires_grad_(), inputs[rows].clone().requires_grad_()]
+        value = mlp.linear_head(*leaves)
+        return value, *torch.autograd.grad(value.square().sum(), leaves)
+
+    for alone, stacked in zip(value_and_gradients(slice(3, 4)), value_and_gradients(slice(0, 5)), strict=True):
+        assert torch.equal(alone, stacked[3:4])
+
+
 @pytest.mark.parametrize(("dimension", "size"), [(64, 8), (64, 1), (10, 30)])
 def test_ensemble_heads_start_xavier_normal(dimension, size):
     """N(0, 2 / (D + M)): standard deviation 0.167 at D = 64, M = 8."""

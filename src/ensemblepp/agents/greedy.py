@@ -32,7 +32,7 @@ class Greedy(NeuralAgent):
         self.start()
 
     def score(self, features: torch.Tensor) -> torch.Tensor:
-        return torch.bmm(mlp.trunk(self._trunk, features), self._base)[..., 0]
+        return mlp.linear_head(self._base, mlp.trunk(self._trunk, features))
 
     def loss(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor) -> torch.Tensor:
         return (self.score(features) - reward).square().mean(dim=1)

@@ -60,7 +60,9 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
         self._trunk = mlp.init_trunk(generators, dimension, hidden, self.device)
         self._base = mlp.init_linear_head(generators, width, self.device)
         self._heads = mlp.init_ensemble_heads(generators, width, ensemble_size, self.device)
-        self._prior = prior_scale * mlp.init_prior_heads(generators, width, ensemble_size, self.device)
+        # a stream of their own, so that they too are nested in the ensemble size
+        fixed = [generator(seed, "agent/prior") for seed in self.seeds]
+        self._prior = prior_scale * mlp.init_prior_heads(fixed, width, ensemble_size, self.device)
         self.parameters = [*self._trunk, self._base, self._heads]
         self._reference = StepNoise(self.seeds, "reference", ensemble_size)
         self._perturbation = StepNoise(self.seeds, "perturbation", ensemble_size)
@@ -72,14 +74,14 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
 
     def score(self, features: torch.Tensor) -> torch.Tensor:
         zeta = self._tensor(distributions.reference(self._reference_law, self._reference.next()))
-        direction = self._base + torch.bmm(self.ensemble(), zeta[..., None])
-        return torch.bmm(mlp.trunk(self._trunk, features), direction)[..., 0]
+        direction = self._base + mlp.linear_head(zeta[..., None], self.ensemble())[..., None]
+        return mlp.linear_head(direction, mlp.trunk(self._trunk, features))
 
     def extra(self) -> np.ndarray:
         return self._perturbation_scale * distributions.perturbation(self._perturbation_law, self._perturbation.next())
 
     def loss(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor) -> torch.Tensor:
         hidden = mlp.trunk(self._trunk, features)
-        base = (torch.bmm(hidden, self._base)[..., 0] - reward).square()
+        base = (mlp.linear_head(self._base, hidden) - reward).square()
         members = (torch.bmm(hidden.detach(), self.ensemble()) - extra).square().sum(dim=-1)
         return (base + members).mean(dim=1)

@@ -45,6 +45,12 @@ def init_linear_head(generators: Sequence[np.random.Generator], dimension: int, 
     return torch.tensor(draws, dtype=torch.float32, device=device)
 
 
+def linear_head(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+    """Inner products with one vector per seed: weights (seeds, width, 1), inputs (seeds, rows, width) to (seeds, rows)."""
+    # not torch.bmm: for a single column it rounds a stack of one seed differently from a taller one
+    return (inputs * weights.mT).sum(dim=-1)
+
+
 def init_ensemble_heads(
     generators: Sequence[np.random.Generator], dimension: int, ensemble_size: int, device: torch.device
 ) -> torch.Tensor:
