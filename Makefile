@@ -31,7 +31,7 @@ paper:
 	@$(MAKE) --no-print-directory reproduce SCALE=paper
 
 test: $(INSTALLED)
-	@$(RUN) pytest -n auto --dist loadgroup
+	@$(RUN) pytest -n auto --dist loadfile
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

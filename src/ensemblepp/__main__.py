@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _simulate(options: argparse.Namespace) -> None:
     from ensemblepp import blocks
-    from ensemblepp.config import read_files
+    from ensemblepp.config import horizon_faults, read_files
     from ensemblepp.errors import ConfigError
     from ensemblepp.fingerprint import fingerprint
     from ensemblepp.progress import Progress
@@ -126,6 +126,9 @@ def _simulate(options: argparse.Namespace) -> None:
         except ValueError:
             raise ConfigError(f"--seeds: found '{options.seeds}': must be a range such as 0-9") from None
         block = config.block(options.environment, options.agent, options.ensemble_size, options.horizon, first, last)
+        faults = list(horizon_faults(config, "--horizon", options.horizon, options.environment))
+        if faults:
+            raise ConfigError("\n".join(faults))
         spec, output, code = block.spec, options.output or Path(block.path), fingerprint(*block.modules)
     first, last = spec["seeds"]
     name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"

@@ -22,9 +22,13 @@ def left_out(config: Config, *, detail: bool = False) -> dict[str, str]:
     studies = config.active_studies()
     datasets = {name: _needs(config, name, "dataset") for name in studies}
     models = {name: _needs(config, name, "language_model") for name in studies}
-    faults = _missing_datasets(config, sorted(set().union(*datasets.values())), detail)
-    faults |= _missing_models(config, sorted(set().union(*models.values())))
-    reasons = {name: [faults[need] for need in datasets[name] + models[name] if need in faults] for name in studies}
+    no_data = _missing_datasets(config, sorted(set().union(*datasets.values())), detail)
+    no_model = _missing_models(config, sorted(set().union(*models.values())))
+    reasons = {
+        name: [no_data[need] for need in datasets[name] if need in no_data]
+        + [no_model[need] for need in models[name] if need in no_model]
+        for name in studies
+    }
     return {name: "; ".join(found) for name, found in reasons.items() if found}
 
 

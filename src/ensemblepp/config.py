@@ -582,10 +582,11 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
         if scale != config.scale or faults:
             continue
         for environment in grid.environments:
-            yield from _check_horizon(config, f"{place}.horizon", grid.horizon, environment)
+            yield from horizon_faults(config, f"{place}.horizon", grid.horizon, environment)
 
 
-def _check_horizon(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
+def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
+    """Why environment `name` cannot be played for `horizon` rounds, if it cannot; `where` begins the message."""
     environment = config.environments[name]
     if isinstance(environment, LinearFiniteEnvironment):
         return

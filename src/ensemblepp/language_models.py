@@ -50,6 +50,7 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
         # the mark goes last, so that an interrupted move never looks like a model
         for file in sorted(staged.iterdir(), key=lambda path: path.name == MARK):
             if file.is_file():
+                file.chmod(0o644)  # some writers leave 0600, which shuts out the others of a shared machine
                 file.replace(folder / file.name)
 
 

@@ -55,7 +55,9 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> None:
     """
     dataset = dataset.assign_attrs({COMPLETE: 1})
     numeric = [name for name, variable in dataset.data_vars.items() if variable.dtype.kind in "iufb"]
-    encoding = {name: {"zlib": True, "complevel": 4, "shuffle": True} for name in numeric if dataset[name].ndim}
+    encoding = {
+        name: {"zlib": True, "complevel": 4, "shuffle": True, "fletcher32": True} for name in numeric if dataset[name].ndim
+    }
     with atomic_path(path) as temporary:
         try:
             dataset.to_netcdf(temporary, engine="netcdf4", format="NETCDF4", encoding=encoding)

@@ -9,14 +9,28 @@ PAPER_LAWS = {"reference": "gaussian", "perturbation": "sphere"}
 
 
 def agent_runs(dataset: xr.Dataset, agent: str) -> xr.Dataset:
-    """One agent's runs without the dimensions reference and perturbation: the paper's pair if it ran that."""
+    """One agent's runs without the dimensions reference and perturbation.
+
+    Of the pairs of laws that the agent ran in an environment, the paper's if it is among them, otherwise the first.
+    """
     runs = dataset.sel(agent=agent)
-    present = runs["regret"].notnull().any([name for name in runs["regret"].dims if name not in PAPER_LAWS])
-    laws = {
-        name: dataset[name].values[present.any([other for other in PAPER_LAWS if other != name]).values] for name in PAPER_LAWS
+    factors = ("environment", *PAPER_LAWS)
+    ran = runs["regret"].notnull().any([name for name in runs["regret"].dims if name not in factors])
+    pairs = [_pair(ran.sel(environment=environment)) for environment in dataset["environment"].values]
+    # one pair for each environment: indexing along `environment`, point by point
+    points = {
+        name: xr.DataArray(list(laws), dims="environment")
+        for name, laws in zip(PAPER_LAWS, zip(*pairs, strict=True), strict=True)
     }
-    chosen = {name: PAPER_LAWS[name] if PAPER_LAWS[name] in values else values[0] for name, values in laws.items()}
-    return runs.sel(chosen)
+    return runs.sel(environment=xr.DataArray(dataset["environment"].values, dims="environment"), **points).drop_vars(PAPER_LAWS)
+
+
+def _pair(ran: xr.DataArray) -> tuple[str, str]:
+    """The pair of laws to show, of those at which `ran` (reference, perturbation) is true."""
+    stacked = ran.stack(pair=tuple(PAPER_LAWS))
+    pairs = list(stacked["pair"].values[stacked.values]) or list(stacked["pair"].values)
+    paper = tuple(PAPER_LAWS.values())
+    return paper if paper in pairs else pairs[0]
 
 
 def ensemble_sizes(runs: xr.Dataset) -> list[int]:

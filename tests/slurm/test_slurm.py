@@ -12,7 +12,7 @@ import pytest
 from local_slurm import LocalSlurm, SlurmUnavailable
 from project import Project, copy_project
 
-pytestmark = [pytest.mark.slurm, pytest.mark.workflow, pytest.mark.xdist_group("slurm")]
+pytestmark = [pytest.mark.slurm, pytest.mark.workflow]
 FAST_POLLING = str(Path(__file__).with_name("snakemake_fast_polling.py"))
 
 

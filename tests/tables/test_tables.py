@@ -169,7 +169,7 @@ def test_markdown(written):
         "| environment | agent | M | seeds | mean regret | 95 % low | 95 % high | median |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
         "| Shuttle | A\\|B & <C>_% | - | 3 | 2 | -0.4841 | 4.484 | 2 |\n"
-        "| Shuttle | OURS | 8 | 3 | 1.235e+04 | 1.235e+04 | 1.235e+04 | 1.235e+04 |\n"
+        "| Shuttle | OURS | 8 | 3 | 12346 | 12346 | 12346 | 12346 |\n"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from project import Project
 
-pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
+pytestmark = pytest.mark.workflow
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
 

@@ -10,6 +10,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from ensemblepp.distributions import LAWS
+from ensemblepp.errors import ResultError
 from ensemblepp.selection import agent_runs, ensemble_sizes
 
 
@@ -19,6 +20,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     # the agent that ran every pair, and exact Thompson sampling, the yardstick
     pairs = final.notnull().any(["environment", "ensemble_size", "seed"]).sum(["reference", "perturbation"])
     agent = str(dataset["agent"].values[int(pairs.argmax("agent"))])
+    if "ts" not in dataset["agent"].values:
+        raise ResultError("the heat-map divides by exact Thompson sampling: add agent 'ts' to the study in config/studies.yaml")
     yardstick = agent_runs(dataset, "ts")["regret"].isel(time=-1).sel(ensemble_size=0).mean("seed")
     ran = final.sel(agent=agent).dropna("reference", how="all").dropna("perturbation", how="all")
     references, perturbations = ([law for law in LAWS if law in ran[name].values] for name in ("reference", "perturbation"))

@@ -1,4 +1,4 @@
-"""Regret curves in linear bandits: TS against Ensemble++ (top) and ES (bottom), by ensemble size (paper, Figure 2a)."""
+"""Regret curves in linear bandits: TS against Ensemble++ and ES, a row each, by ensemble size (paper, Figure 2a)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ def draw(dataset: xr.Dataset) -> Figure:
             axes = panels[row, column]
             label = str(runs[name]["label"].values)
             sizes = ensemble_sizes(runs[name])
-            for size, shade in zip(sizes, style.shades(label, len(sizes)), strict=True):
+            for size, text, shade in style.by_size(label, sizes):
                 curve = runs[name]["regret"].sel(environment=environment, ensemble_size=size)
-                style.band(axes, curve, colour=shade, label=f"{label}, M = {size}")
+                style.band(axes, curve, colour=shade, label=text)
             for position, reference in enumerate(references):
                 label = str(runs[reference]["label"].values)
                 curve = runs[reference]["regret"].sel(environment=environment, ensemble_size=0)
                 style.band(axes, curve, colour=style.colour(label, position), label=label, linestyle="--")
-            axes.set_ylim(bottom=0)
             if row == 0:
                 axes.set_title(str(dataset["title"].sel(environment=environment).values))
             if column == 0:
@@ -45,6 +44,8 @@ def draw(dataset: xr.Dataset) -> Figure:
             style.round_axis(axes, dataset.attrs["horizon"])
             if row < len(ensembles) - 1:
                 axes.set_xlabel("")
+        # only now: a limit that is set stays, and the rows of a column share theirs
+        panels[0, column].set_ylim(bottom=0)
     for row in range(len(ensembles)):
         panels[row, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
     return figure

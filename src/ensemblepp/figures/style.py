@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import matplotlib as mpl
 import numpy as np
 import seaborn as sns
@@ -42,9 +44,13 @@ def colour(label: str, position: int = 0) -> tuple[float, ...]:
     return COLOURS.get(label, _OTHERS[position % len(_OTHERS)])
 
 
-def shades(label: str, count: int) -> list[tuple[float, ...]]:
-    """`count` shades of an agent's colour, light to dark, for its ensemble sizes."""
-    return sns.light_palette(colour(label), n_colors=count + 2)[2:]
+def by_size(label: str, sizes: Sequence[int], position: int = 0) -> list[tuple[int, str, tuple[float, ...]]]:
+    """(ensemble size, text for the legend, colour) for an agent's curves: lighter is smaller; one size needs no mention."""
+    full = colour(label, position)
+    if len(sizes) == 1:
+        return [(sizes[0], label, full)]
+    shades = sns.light_palette(full, n_colors=len(sizes) + 2)[2:]
+    return [(size, f"{label}, M = {size}", shade) for size, shade in zip(sizes, shades, strict=True)]
 
 
 def band(axes: Axes, curve: xr.DataArray, *, colour: tuple[float, ...], label: str, **line) -> None:

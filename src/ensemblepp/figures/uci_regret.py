@@ -15,22 +15,21 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = dataset["environment"].values
     figure, panels = plt.subplots(1, len(environments), figsize=(0.6 + 3.1 * len(environments), 2.8), squeeze=False)
     for axes, environment in zip(panels[0], environments, strict=True):
-        regret_curves(axes, dataset, environment)
+        _regret_curves(axes, dataset, environment)
         axes.set_title(str(dataset["title"].sel(environment=environment).values))
     panels[0, 0].set_ylabel("cumulative regret")
     panels[0, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
     return figure
 
 
-def regret_curves(axes: plt.Axes, dataset: xr.Dataset, environment: str) -> None:
+def _regret_curves(axes: plt.Axes, dataset: xr.Dataset, environment: str) -> None:
     """Every agent's regret in one environment, and the best constant action's."""
     for position, name in enumerate(dataset["agent"].values):
         runs = agent_runs(dataset, name)
         label, sizes = str(runs["label"].values), ensemble_sizes(runs)
-        for size in sizes:
-            text = label if len(sizes) == 1 else f"{label}, M = {size}"
+        for size, text, colour in style.by_size(label, sizes, position):
             curve = runs["regret"].sel(environment=environment, ensemble_size=size)
-            style.band(axes, curve, colour=style.colour(label, position), label=text)
+            style.band(axes, curve, colour=colour, label=text)
     constant = best_constant(dataset, environment)
     style.band(axes, constant, colour=(0.4, 0.4, 0.4), label="best constant action", linestyle=":")
     axes.set_ylim(bottom=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     from ensemblepp.results import atomic_path, read_dataset
 
     table = importlib.import_module(f"ensemblepp.tables.{name}").build(read_dataset(dataset))
-    shown = table.map(lambda value: f"{value:.4g}" if isinstance(value, float) else str(value))
+    shown = table.map(_cell)
     writers = {
         ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
         ".md": lambda: _markdown(shown),
@@ -23,6 +24,15 @@ def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     for output in map(Path, outputs):
         with atomic_path(output) as temporary:
             temporary.write_text(writers[output.suffix](), encoding="utf-8")
+
+
+def _cell(value: object) -> str:
+    """A cell for reading: four digits, no exponent for large numbers, a dash for what does not exist."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def _markdown(shown) -> str:
