@@ -113,3 +113,11 @@ def test_no_rule_hides_a_trap():
         text = path.read_text()
         for trap in ("protected(", "checkpoint ", "retries:", "script:", "    run:"):
             assert trap not in text, f"{path.name}: {trap}"
+
+
+def test_results_in_the_report_have_one_label():
+    """The report's page takes a second label with two values for a toggle, and breaks where a combination is missing."""
+    text = (ROOT / "workflow/rules/present.smk").read_text()
+    labels = re.findall(r"labels=\{(.*)\},", text)
+    assert len(labels) == 2
+    assert all(label.count('": ') == 1 for label in labels), labels

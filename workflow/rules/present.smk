@@ -1,4 +1,5 @@
-# Figures and tables from a study's dataset: a rule for each, since the path of a caption takes no wildcard.
+# Figures and tables from a study's dataset: a rule for each, since the path of a caption takes no wildcard. One label each:
+# the report makes a toggle of a second label that happens to have two values, and its page then breaks.
 for figure in declared("figures"):
 
     rule:
@@ -12,7 +13,7 @@ for figure in declared("figures"):
                 f"results/{{scale}}/figures/{{study}}-{figure}.png",
                 caption=f"../report/{figure}.rst",
                 category="Figures",
-                labels={"study": "{study}", "figure": figure.replace("_", " ")},
+                labels={"figure": f"{{study}}: {figure.replace('_', ' ')}"},
             ),
         log:
             f"logs/{{scale}}/figures/{{study}}-{figure}.log",
@@ -51,7 +52,7 @@ for table in declared("tables"):
                 f"results/{{scale}}/tables/{{study}}-{table}.html",
                 caption=f"../report/{table}.rst",
                 category="Tables",
-                labels={"study": "{study}", "table": table.replace("_", " ")},
+                labels={"table": f"{{study}}: {table.replace('_', ' ')}"},
             ),
         log:
             f"logs/{{scale}}/tables/{{study}}-{table}.log",
