@@ -61,6 +61,18 @@ def study(
 # ------------------------------------------------------------------------------------------------------ final regret
 
 
+def test_the_excess_over_thompson_sampling_is_paired_by_seed():
+    """Differences 1, 2 and 3 have mean 2 and deviation 1, however far apart the seeds are; a missing seed does not count."""
+    table = final_regret.build(
+        study({("ts", 0): [10.0, 20.0, 90.0], ("ours", 8): [11.0, 22.0, 93.0], ("ours", 4): [12.0, 24.0, np.nan]})
+    )
+    excess = table.set_index(["agent", "M"])[["over TS", "over TS low", "over TS high"]]
+    np.testing.assert_allclose(excess.loc["OURS", "8"], [2, 2 - HALF, 2 + HALF])
+    # two differences, 2 and 4: mean 3, half-width t1 * sqrt(2) / sqrt(2)
+    np.testing.assert_allclose(excess.loc["OURS", "4"], [3, 3 - T1, 3 + T1])
+    assert excess.loc["TS", "-"].isna().all(), "no excess over itself"
+
+
 def test_final_regret_is_mean_interval_and_median():
     table = final_regret.build(
         study({("greedy", 0): [1.0, 2.0, 6.0], ("ours", 8): [4.0, 4.0, 4.0], ("ours", 16): [3.0, 1.0, 2.0]})
