@@ -4,6 +4,7 @@
 #   make report      the report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours)
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint
+#   make docs        copy what README shows from results/quick to docs/quick
 #   make lock        renew requirements.lock from pyproject.toml
 #   make clean       remove results and logs (data and .venv stay)
 
@@ -18,7 +19,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RUN := $(BIN)/python -m
 
-.PHONY: reproduce report paper test lint lock clean install
+.PHONY: reproduce report paper test lint docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all --config scale=$(SCALE)
@@ -38,6 +39,10 @@ lint: $(INSTALLED)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/snakefmt --check Snakefile workflow
 	@$(RUN) snakemake --lint
+
+docs:
+	@cp results/quick/figures/uci-uci_regret.png docs/quick/
+	@cp results/quick/tables/linear-final_regret.md results/quick/tables/{uci,moderation}-best_constant.md docs/quick/
 
 install: $(INSTALLED)
 

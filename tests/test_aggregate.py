@@ -15,6 +15,7 @@ from ensemblepp import blocks
 from ensemblepp.aggregate import FACTORS, aggregate
 from ensemblepp.config import Config, load
 from ensemblepp.errors import ResultError
+from ensemblepp.fingerprint import fingerprint
 from ensemblepp.results import read_dataset, write_dataset
 
 CONFIG = {
@@ -58,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         config = load(CONFIG)
         for block in config.blocks("small"):
-            blocks.run(block.spec, block.path, code="0123456789abcdef")
+            blocks.run(block.spec, block.path, code=fingerprint(*block.modules))
         aggregate(config, "small", "small.nc")
     finally:
         os.chdir(before)
@@ -138,7 +139,7 @@ def test_coordinates_titles_and_attributes(dataset):
 def test_the_specifications_and_the_code_of_every_run_are_kept(dataset, config):
     runs = config.blocks("small")
     assert json.loads(dataset.attrs["specs"]) == [block.spec for block in runs]
-    assert json.loads(dataset.attrs["codes"]) == {block.path: "0123456789abcdef" for block in runs}
+    assert json.loads(dataset.attrs["codes"]) == {block.path: fingerprint(*block.modules) for block in runs}
 
 
 def test_the_part_of_a_study_aggregates_to_the_same_bytes(config, tmp_path):
@@ -178,6 +179,12 @@ def test_a_block_of_another_specification(config, block, tmp_path):
 def test_a_block_of_other_seeds_under_this_name(config, block, tmp_path):
     block.write_bytes(block.with_name("seeds0-1.nc").read_bytes())
     assert refusal(config, tmp_path) == "made from another specification (seeds differ); delete it and run again"
+
+
+def test_a_block_made_by_other_code(config, block, tmp_path):
+    spec = json.loads(read_dataset(block).attrs["spec"])
+    blocks.run(spec, block, code="0123456789abcdef")
+    assert refusal(config, tmp_path) == "made by other code than the present one; delete it and run again"
 
 
 def test_a_block_that_ends_early(config, block, tmp_path):
@@ -239,7 +246,7 @@ def aggregated(config: Config) -> xr.Dataset:
     shard = xr.Dataset({"embedding": (("post", "feature"), vectors), "label": ("post", np.array([0, 1, 0, 0, 1, 0], np.int8))})
     write_dataset(shard, config.environments["posts"].shards()[0])
     for block in config.blocks("posts"):
-        blocks.run(block.spec, block.path)
+        blocks.run(block.spec, block.path, code=fingerprint(*block.modules))
     aggregate(config, "posts", "posts.nc")
     return read_dataset("posts.nc")
 

@@ -205,7 +205,7 @@ def blocks(environments: tuple[str, ...] = ENVIRONMENTS, agents: tuple[str, ...]
         ("tables/final_regret.py", "EDITED = 1", {"tables final_regret"}),
         ("figures/laws_heatmap.py", "EDITED = 1", {"figures laws_heatmap"}),
         ("__main__.py", "EDITED = 1", set()),
-        ("fingerprint.py", "EDITED = 1", set()),
+        ("fingerprint.py", "EDITED = 1", {"aggregate"}),
     ],
 )
 def test_an_edit_changes_what_it_touches(untouched, tmp_path, file, statement, changed):

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from ensemblepp.config import Config
+from ensemblepp.config import Block, Config
 from ensemblepp.errors import ResultError
+from ensemblepp.fingerprint import fingerprint
 from ensemblepp.results import read_dataset, write_dataset
 
 #: Values of a curve that figures need.
@@ -27,11 +28,12 @@ def aggregate(config: Config, study: str, output: str | Path) -> None:
     the environment has them. `time` is thinned to about 120 points.
 
     Raises:
-        ResultError: a block is damaged, incomplete or was made from another specification; the message names the file.
+        ResultError: a block is damaged, incomplete, or was made from another specification or by other code; the message
+            names the file.
     """
     grid = config.studies[study].scales[config.scale]
     blocks = config.blocks(study)
-    loaded = [(block.spec, _read_block(block.path, block.spec)) for block in blocks]
+    loaded = [(block.spec, _read_block(block)) for block in blocks]
     laws = {
         name: list(dict.fromkeys(str(law) for _, data in loaded for law in data[name].values))
         for name in ("reference", "perturbation")
@@ -82,12 +84,16 @@ def aggregate(config: Config, study: str, output: str | Path) -> None:
     write_dataset(dataset, output)
 
 
-def _read_block(path: str, spec: dict) -> xr.Dataset:
+def _read_block(block: Block) -> xr.Dataset:
+    path, spec = block.path, block.spec
     data = read_dataset(path, finite=("regret", "reward"))
     stored = json.loads(data.attrs["spec"])
     if stored != spec:
         keys = [key for key in spec if stored.get(key) != spec[key]]
         raise ResultError(f"{path}: made from another specification ({', '.join(keys)} differ); delete it and run again")
+    # Snakemake knows the code of files that it made itself; one that was made by hand may be older than an edit
+    if data.attrs["code"] != fingerprint(*block.modules):
+        raise ResultError(f"{path}: made by other code than the present one; delete it and run again")
     if int(data["time"][-1]) != spec["horizon"]:
         raise ResultError(f"{path}: ends at step {int(data['time'][-1])} of {spec['horizon']}; delete it and run again")
     return data

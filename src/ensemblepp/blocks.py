@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ensemblepp.errors import ConfigError
 from ensemblepp.results import write_dataset, write_json
 from ensemblepp.simulate import Trajectory, simulate
 
@@ -59,16 +60,18 @@ def load_class(path: str) -> type:
 
 
 def resolve_device(device: str) -> str:
-    """ "cpu" or "cuda"; "auto" takes a GPU where torch sees one. Torch is imported only where it is needed."""
+    """The torch device for a configured one: "auto" takes a GPU where torch sees one.
+
+    Raises:
+        ConfigError: "cuda" is asked for, and torch sees no GPU.
+    """
     if device == "cpu":
         return "cpu"
-    import torch
+    import torch  # only here: linear agents do without
 
     if torch.cuda.is_available():
         return "cuda"
     if device == "cuda":
-        from ensemblepp.errors import ConfigError
-
         raise ConfigError("config/config.yaml: device: found 'cuda': torch sees no GPU here; use cpu or auto")
     return "cpu"
 

@@ -25,7 +25,8 @@ def make(config: Config) -> Path:
     absent = [path for path in artefacts if not path.exists()]
     if absent:
         raise ResultError(f"{absent[0]}: not made yet ({len(absent)} of {len(artefacts)} results); run snakemake first")
-    if not report.exists() or report.stat().st_mtime < max(path.stat().st_mtime for path in artefacts):
+    captions = Path("workflow/report").glob("*.rst")
+    if not report.exists() or report.stat().st_mtime < max(path.stat().st_mtime for path in [*artefacts, *captions]):
         _render(config, report)
     return report.absolute()
 
