@@ -132,7 +132,7 @@ def _simulate(options: argparse.Namespace) -> None:
         spec, output, code = block.spec, options.output or Path(block.path), fingerprint(*block.modules)
     first, last = spec["seeds"]
     name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"
-    with Progress(spec["horizon"], name) as progress:
+    with Progress(spec["horizon"] * (last - first + 1), name) as progress:
         blocks.run(spec, output, code=code, on_step=progress.step)
     if not options.spec:
         print(output)

@@ -12,9 +12,7 @@ from ensemblepp.config import Block, Config
 from ensemblepp.errors import ResultError
 from ensemblepp.fingerprint import fingerprint
 from ensemblepp.results import read_dataset, write_dataset
-
-#: Values of a curve that figures need.
-CURVE_POINTS = 120
+from ensemblepp.simulate import thin
 
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size", "seed", "time")
 
@@ -38,7 +36,7 @@ def aggregate(config: Config, study: str, output: str | Path) -> None:
         name: list(dict.fromkeys(str(law) for _, data in loaded for law in data[name].values))
         for name in ("reference", "perturbation")
     }
-    time = _thin(loaded[0][1]["time"].values)
+    time = thin(loaded[0][1]["time"].values)
     actions = max(data.sizes.get("action_index", 0) for _, data in loaded)
     coordinates = {
         "environment": grid.environments,
@@ -97,10 +95,3 @@ def _read_block(block: Block) -> xr.Dataset:
     if int(data["time"][-1]) != spec["horizon"]:
         raise ResultError(f"{path}: ends at step {int(data['time'][-1])} of {spec['horizon']}; delete it and run again")
     return data
-
-
-def _thin(time: np.ndarray) -> np.ndarray:
-    """About `CURVE_POINTS` of the stored steps, half of them evenly spaced and half of them logarithmically."""
-    half = CURVE_POINTS // 2
-    wanted = np.concatenate([np.geomspace(1, time[-1], half), np.linspace(1, time[-1], half)])
-    return time[np.unique(np.searchsorted(time, wanted.round()).clip(max=len(time) - 1))]

@@ -20,14 +20,16 @@ from ensemblepp.results import write_dataset, write_json
 from ensemblepp.simulate import Trajectory, simulate
 
 
-def run(spec: Mapping[str, Any], output: str | Path, *, code: str = "", on_step: Callable[[], None] = lambda: None) -> None:
+def run(
+    spec: Mapping[str, Any], output: str | Path, *, code: str = "", on_step: Callable[[int], None] = lambda rounds: None
+) -> None:
     """Simulate one block and write it to `output` (netCDF), with a JSON file of what varies from run to run beside it.
 
     Args:
         spec: the block's resolved specification, as `ensemblepp.config.Block.spec`.
         output: the run file.
         code: the code fingerprint to record.
-        on_step: called after every round.
+        on_step: told how many rounds, summed over seeds, are done.
 
     Raises:
         ConfigError: the horizon is beyond the data.
@@ -97,6 +99,8 @@ def _dataset(
             ("optimal", "rounds without regret so far"),
         )
     }
+    for name, values in trajectory.diagnostics.items():
+        variables[name] = ((*dims, "time"), unfold(values), {"long_name": name.replace("_", " ")})
     if trajectory.action is not None:
         variables["action"] = ((*dims, "step"), unfold(trajectory.action), {"long_name": "index of the chosen action"})
     if trajectory.constant_regret is not None:

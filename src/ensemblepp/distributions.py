@@ -24,6 +24,9 @@ import numpy as np
 Law = Literal["gaussian", "sphere", "cube", "coordinate", "sparse"]
 LAWS: tuple[Law, ...] = get_args(Law)
 
+#: Laws of the perturbation: the five, of unit length, and N(0, I/M) as it is, which the released lineage calls Gaussian.
+Perturbation = Literal[Law, "raw_gaussian"]
+
 #: Non-zero entries of the sparse law; the paper names no value, 2 is the released lineage's.
 SPARSITY = 2
 
@@ -55,10 +58,10 @@ def reference(law: Law, gaussian: np.ndarray) -> np.ndarray:
     raise _unknown(law)
 
 
-def perturbation(law: Law, gaussian: np.ndarray) -> np.ndarray:
+def perturbation(law: Perturbation, gaussian: np.ndarray) -> np.ndarray:
     """Perturbation vectors z = zeta / |zeta|: unit norm, mean 0, covariance I/M; shape as `gaussian`, (..., M).
 
-    After the normalisation "gaussian" and "sphere" are the same law.
+    After the normalisation "gaussian" and "sphere" are the same law; "raw_gaussian" is N(0, I/M), of unit norm on average.
 
     Raises:
         ValueError: unknown law.
@@ -66,7 +69,17 @@ def perturbation(law: Law, gaussian: np.ndarray) -> np.ndarray:
     size = gaussian.shape[-1]
     if law in ("gaussian", "sphere"):
         return gaussian / np.linalg.norm(gaussian, axis=-1, keepdims=True)
+    if law == "raw_gaussian":
+        return gaussian / np.sqrt(size)
     return reference(law, gaussian) / np.sqrt(size)
+
+
+def member(gaussian: np.ndarray) -> np.ndarray:
+    """sqrt(M) e_m with m uniform: classical ensemble sampling acts through one member as it is, without a sign.
+
+    The position is that of the coordinate law of the same Gaussian vector, (..., M). No law of Ensemble++: its mean is not 0.
+    """
+    return np.abs(_largest(gaussian, 1))
 
 
 def update_directions(law: Law, size: int, gaussian: np.ndarray | None = None) -> np.ndarray:

@@ -14,7 +14,7 @@ class Progress:
     def __init__(self, total: int, name: str) -> None:
         self._total, self._name, self._done = total, name, 0
         self._bar = tqdm(total=total, desc=name, unit="step") if sys.stderr.isatty() else None
-        self._start = 0.0
+        self._start, self._first = 0.0, 0
 
     def __enter__(self) -> Progress:
         return self
@@ -23,17 +23,18 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
-    def step(self) -> None:
-        """One step is done."""
+    def step(self, count: int = 1) -> None:
+        """`count` more steps are done."""
         if not self._done:
             # not earlier: loading libraries is no measure for the steps to come
             self._start = time.perf_counter()
-        self._done += 1
+            self._first = count
+        self._done += count
         if self._bar is not None:
-            self._bar.update()
-        elif self._done * 10 // self._total > (self._done - 1) * 10 // self._total:
+            self._bar.update(count)
+        elif self._done * 10 // self._total > (self._done - count) * 10 // self._total:
             seconds = time.perf_counter() - self._start
-            left = seconds / max(self._done - 1, 1) * (self._total - self._done)
+            left = seconds / max(self._done - self._first, 1) * (self._total - self._done)
             share = self._done * 100 // self._total
             print(
                 f"{self._name}: step {self._done}/{self._total} ({share} %), {seconds:.1f} s, about {left:.0f} s left",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ensemblepp.agents.base import Agent
 from ensemblepp.environments.base import Environment
 
-#: Up to this horizon every step is stored; beyond it a log + linear grid.
+#: Up to this horizon every step is stored, unless many chains or diagnostics make that large; beyond it a log + linear grid.
 DENSE_HORIZON = 2000
+DENSE_ENTRIES = 10_000
+
+#: Steps that curves need.
+CURVE_POINTS = 120
 
 #: Per-step actions are stored while a run's table has no more entries than this.
 MAX_STORED_ACTIONS = 1_000_000
@@ -24,6 +28,7 @@ class Trajectory:
     Shapes: `time` (times,); `regret`, `reward` and `optimal` (number of rounds with zero regret) are
     (seeds, chains, times); `action` is (seeds, chains, horizon) or None where it would be large; `constant_regret`
     (seeds, actions, times) is what always choosing one action would have cost, or None where that is no policy.
+    `diagnostics` are what the agent says of itself at the stored times, (seeds, chains, times) each, not cumulative.
     """
 
     time: np.ndarray
@@ -32,26 +37,56 @@ class Trajectory:
     optimal: np.ndarray
     action: np.ndarray | None
     constant_regret: np.ndarray | None
+    diagnostics: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def time_grid(horizon: int) -> np.ndarray:
-    """The steps that are stored, increasing, ending with `horizon`: all of them up to 2,000, else about 600."""
+def time_grid(horizon: int, coarse: bool = False) -> np.ndarray:
+    """The steps that are stored, increasing, ending with `horizon`.
+
+    All of them up to 2,000, else about 600; a coarse grid is what curves need of either (`thin`).
+    """
     if horizon <= DENSE_HORIZON:
-        return np.arange(1, horizon + 1)
-    logarithmic = np.geomspace(1, horizon, 200).round()
-    linear = np.linspace(1, horizon, 401).round()
-    return np.unique(np.concatenate([logarithmic, linear]).astype(int))
+        steps = np.arange(1, horizon + 1)
+    else:
+        logarithmic = np.geomspace(1, horizon, 200).round()
+        linear = np.linspace(1, horizon, 401).round()
+        steps = np.unique(np.concatenate([logarithmic, linear]).astype(int))
+    return thin(steps) if coarse else steps
 
 
-def simulate(environment: Environment, agent: Agent, horizon: int, on_step: Callable[[], None] = lambda: None) -> Trajectory:
-    """Let `agent` play `environment` for `horizon` rounds; `on_step` is called after each."""
-    time = time_grid(horizon)
+def thin(time: np.ndarray) -> np.ndarray:
+    """About `CURVE_POINTS` of the stored steps, half of them evenly spaced and half of them logarithmically.
+
+    Thinning what is thin already changes nothing.
+    """
+    half = CURVE_POINTS // 2
+    wanted = np.concatenate([np.geomspace(1, time[-1], half), np.linspace(1, time[-1], half)])
+    return time[np.unique(np.searchsorted(time, wanted.round()).clip(max=len(time) - 1))]
+
+
+def stores_actions(seeds: int, chains: int, horizon: int) -> bool:
+    """Whether a table of all chosen actions is small."""
+    return seeds * chains * horizon <= MAX_STORED_ACTIONS
+
+
+def simulate(
+    environment: Environment, agent: Agent, horizon: int, on_step: Callable[[int], None] = lambda rounds: None
+) -> Trajectory:
+    """Let `agent` play `environment` for `horizon` rounds; `on_step` is told how many rounds, summed over seeds, are done.
+
+    An agent that plays whole games (`GameAgent`) does so where the environment has them (`GameEnvironment`).
+    """
+    diagnostics = getattr(agent, "diagnostics", dict)
+    first = diagnostics()
+    time = time_grid(horizon, coarse=bool(first) or len(agent.chains) * horizon > DENSE_ENTRIES)
+    if getattr(agent, "plays_games", False) and hasattr(environment, "games"):
+        return agent.play(environment.games(), horizon, time, on_step)
     seeds, chains, actions = len(agent.seeds), len(agent.chains), environment.fixed_actions
     regret, reward = (np.empty((seeds, chains, len(time)), dtype=np.float32) for _ in range(2))
     optimal = np.empty((seeds, chains, len(time)), dtype=np.int32)
     constant = np.empty((seeds, actions, len(time)), dtype=np.float32) if actions else None
-    small = seeds * chains * horizon <= MAX_STORED_ACTIONS
-    chosen = np.empty((seeds, chains, horizon), dtype=np.int32) if small else None
+    chosen = np.empty((seeds, chains, horizon), dtype=np.int32) if stores_actions(seeds, chains, horizon) else None
+    told = {name: np.empty((seeds, chains, len(time)), dtype=np.float32) for name in first}
     total_regret, total_reward = (np.zeros((seeds, chains)) for _ in range(2))
     total_optimal = np.zeros((seeds, chains), dtype=np.int64)
     total_constant = np.zeros((seeds, actions))
@@ -75,6 +110,8 @@ def simulate(environment: Environment, agent: Agent, horizon: int, on_step: Call
             optimal[:, :, position] = total_optimal
             if constant is not None:
                 constant[:, :, position] = total_constant
+            for name, values in diagnostics().items():
+                told[name][:, :, position] = values
             position += 1
-        on_step()
-    return Trajectory(time, regret, reward, optimal, chosen, constant)
+        on_step(seeds)
+    return Trajectory(time, regret, reward, optimal, chosen, constant, told)

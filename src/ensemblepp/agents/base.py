@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Decisions
+from ensemblepp.environments.base import Choice, Decisions, LinearGame
+
+if TYPE_CHECKING:
+    from ensemblepp.simulate import Trajectory
 
 
 class Agent(Protocol):
@@ -26,3 +29,19 @@ class Agent(Protocol):
 
     def update(self, choice: Choice, reward: np.ndarray) -> None:
         """Learn from the rewards, shape (seeds, chains), of the choices made by the last `act`."""
+
+
+class DiagnosticAgent(Agent, Protocol):
+    """An agent that also says something of itself, for run files."""
+
+    def diagnostics(self) -> dict[str, np.ndarray]:
+        """Name -> (seeds, chains) of the present state; always the same names, an empty mapping for none."""
+
+
+class GameAgent(Agent, Protocol):
+    """An agent that can also play linear games whole, faster than round by round and with the same outcome."""
+
+    plays_games: bool
+
+    def play(self, games: Iterable[LinearGame], horizon: int, time: np.ndarray, on_step: Callable[[int], None]) -> Trajectory:
+        """Play every seed's game for `horizon` rounds; outputs at the rounds `time`; `on_step` hears of rounds done."""

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from ensemblepp.agents.linear_posterior import LinearPosterior
-from ensemblepp.environments.base import Choice, Decisions
+from ensemblepp.agents.linear_chains import LinearChains
+from ensemblepp.environments.base import Choice
 from ensemblepp.streams import StepNoise
 
 
-class LinearThompsonSampling:
-    """theta_t = mean + L g with L L^T = covariance and g standard normal, from the seed's reference stream.
+class LinearThompsonSampling(LinearChains):
+    """theta_t = mean + R^{-1} g with R^T R the precision, R upper triangular, g standard normal from the stream "reference".
 
     Args:
         seeds: the seeds.
-        dimension: d.
-        prior_variance: variance of every entry of theta* in the prior.
+        options: as in `LinearChains`.
     """
 
-    chains = (("none", "none"),)
+    def __init__(self, seeds: Sequence[int], **options) -> None:
+        super().__init__(seeds, laws=[("exact", "none")], labels=[("none", "none")], **options)
 
-    def __init__(self, seeds: Sequence[int], *, dimension: int, prior_variance: float, **_: object) -> None:
-        self.seeds = tuple(seeds)
-        self.posterior = LinearPosterior(len(self.seeds), 1, dimension, prior_variance)
-        self._noise = StepNoise(self.seeds, "reference", dimension)
+    @cached_property
+    def _precision(self) -> np.ndarray:
+        return np.tile(np.eye(self.dimension) / self.prior_variance, (len(self.seeds), 1, 1, 1))
 
-    def act(self, decisions: Decisions) -> Choice:
-        factor = np.linalg.cholesky(self.posterior.covariance)
-        draw = np.matmul(factor, self._noise.next()[:, None, :, None])[..., 0]
-        return decisions.maximise(self.posterior.mean + draw)
+    @cached_property
+    def _draws(self) -> StepNoise:
+        return StepNoise(self.seeds, "reference", self.dimension)
+
+    def deviation(self) -> np.ndarray:
+        upper = np.linalg.cholesky(self._precision, upper=True)
+        return np.linalg.solve(upper, self._draws.next()[:, None, :, None])[..., 0]
 
     def update(self, choice: Choice, reward: np.ndarray) -> None:
-        self.posterior.update(choice.features, reward)
+        super().update(choice, reward)
+        self._precision += choice.features[..., :, None] * choice.features[..., None, :]

@@ -6,7 +6,7 @@ pairs, otherwise one). Chains of one seed meet the same decision sets and the sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -50,6 +50,22 @@ class Decisions:
         return Choice(index, self.features[np.arange(len(index))[:, None], index])
 
 
+@dataclass(frozen=True)
+class LinearGame:
+    """One seed of a linear bandit, whole: for agents that play all its rounds in one compiled call (see `GameEnvironment`)."""
+
+    seed: int
+    theta: np.ndarray  #: (d,) the true parameter theta*
+    reward_noise: Callable[[int], np.ndarray]  #: rounds -> (rounds,) noise of the next rounds' rewards
+    features: np.ndarray | None = None  #: (actions, d) if the decision set stays
+    fresh: Callable[[int], np.ndarray] | None = None  #: rounds -> (rounds, actions, d) if every round has its own
+
+    @property
+    def sphere(self) -> bool:
+        """Whether the decision set is the whole unit sphere."""
+        return self.features is None and self.fresh is None
+
+
 class Environment(Protocol):
     """A bandit for several seeds at once."""
 
@@ -66,3 +82,10 @@ class Environment(Protocol):
 
     def step(self, choice: Choice) -> Outcome:
         """Answer the present round's choices and go on to the next round."""
+
+
+class GameEnvironment(Environment, Protocol):
+    """An environment that can also give itself away whole; the same seed plays the same either way."""
+
+    def games(self) -> Iterator[LinearGame]:
+        """One game per seed, each made when it is asked for, so that one at a time is in memory."""

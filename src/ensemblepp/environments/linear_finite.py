@@ -1,17 +1,18 @@
 """Finite-action linear bandit (paper, Appendix "Additional Experiments on Linear Bandit").
 
-Features uniform in [-u, u]^d, theta* ~ N(0, prior_variance I), reward <x, theta*> + N(0, noise^2). Action set and theta*
-are drawn once per seed and stay fixed over the run.
+theta* ~ N(0, prior_variance I), reward <x, theta*> + N(0, noise^2). The features of an action are uniform in [-u, u]^d, or
+uniform on the unit sphere. The decision set is drawn once per seed and stays, or is a fresh one every round (varying contexts).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Decisions, Outcome
-from ensemblepp.streams import StepNoise, generator
+from ensemblepp.environments.base import Choice, Decisions, LinearGame, Outcome
+from ensemblepp.streams import GaussianRows, StepNoise, generator
 
 
 class LinearFinite:
@@ -21,9 +22,11 @@ class LinearFinite:
         seeds: one independent bandit per seed.
         dimension: d.
         actions: size of the decision set.
+        features: "cube": uniform in [-feature_bound, feature_bound]^d; "sphere": uniform on the unit sphere.
         feature_bound: u.
         prior_variance: variance of every entry of theta*.
         noise: standard deviation of the reward noise.
+        varying: whether every round has its own decision set.
     """
 
     def __init__(
@@ -35,29 +38,57 @@ class LinearFinite:
         feature_bound: float,
         prior_variance: float,
         noise: float,
+        features: Literal["cube", "sphere"] = "cube",
+        varying: bool = False,
     ) -> None:
         self.seeds = tuple(seeds)
         self.dimension = dimension
-        # "always action a" is a policy here too, but the best one has no regret at all: nothing to compare with
+        # "always action a" is a policy in a fixed set too, but the best one has no regret at all: nothing to compare with
         self.fixed_actions = 0
-        features = np.empty((len(self.seeds), actions, dimension))
         self.theta = np.empty((len(self.seeds), dimension))
-        for row, seed in enumerate(self.seeds):
-            source = generator(seed, "environment")
-            self.theta[row] = np.sqrt(prior_variance) * source.standard_normal(dimension)
-            features[row] = source.uniform(-feature_bound, feature_bound, (actions, dimension))
-        self._decisions = Decisions(features)
-        self._means = np.einsum("snd,sd->sn", features, self.theta)
-        self._best = self._means.max(axis=1, keepdims=True)
+        self._actions, self._bound, self._kind, self._varying = actions, feature_bound, features, varying
+        self._prior_variance = prior_variance
         self._noise = noise
         self._noise_source = StepNoise(self.seeds, "reward_noise", 1)
+        self._sources = [generator(seed, "environment") for seed in self.seeds]
+        for row, source in enumerate(self._sources):
+            self.theta[row] = np.sqrt(prior_variance) * source.standard_normal(dimension)
+        self._decisions: Decisions | None = None
 
     def decisions(self) -> Decisions:
+        if self._decisions is None:
+            # not at the start: games() never needs the sets of all seeds at once
+            self._decisions = Decisions(np.stack([self._draw(source, 1)[0] for source in self._sources]))
+            self._means = np.einsum("snd,sd->sn", self._decisions.features, self.theta)
         return self._decisions
 
     def mean_rewards(self) -> np.ndarray:
+        self.decisions()
         return self._means
 
     def step(self, choice: Choice) -> Outcome:
-        mean = np.take_along_axis(self._means, choice.index, axis=1)
-        return Outcome(mean + self._noise * self._noise_source.next(), self._best - mean)
+        means = self.mean_rewards()
+        mean = np.take_along_axis(means, choice.index, axis=1)
+        if self._varying:
+            self._decisions = None
+        return Outcome(mean + self._noise * self._noise_source.next(), means.max(axis=1, keepdims=True) - mean)
+
+    def games(self) -> Iterator[LinearGame]:
+        for seed in self.seeds:
+            source, noise = generator(seed, "environment"), GaussianRows(seed, "reward_noise", 1)
+            theta = np.sqrt(self._prior_variance) * source.standard_normal(self.dimension)
+            yield LinearGame(
+                seed=seed,
+                theta=theta,
+                reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0],
+                features=None if self._varying else self._draw(source, 1)[0],
+                fresh=(lambda rounds, source=source: self._draw(source, rounds)) if self._varying else None,
+            )
+
+    def _draw(self, source: np.random.Generator, rounds: int) -> np.ndarray:
+        """(rounds, actions, d) features, the same however many rounds are drawn at once."""
+        shape = (rounds, self._actions, self.dimension)
+        if self._kind == "cube":
+            return source.uniform(-self._bound, self._bound, shape)
+        features = source.standard_normal(shape)
+        return features / np.linalg.norm(features, axis=-1, keepdims=True)

@@ -1,0 +1,73 @@
+"""Compact-action linear bandit: the decision set is the unit sphere (paper, Appendix "Additional Experiments on Linear Bandit").
+
+theta* ~ N(0, prior_variance I), reward <x, theta*> + N(0, noise^2). For a parameter theta the best action is theta / |theta|,
+and the regret of x is |theta*| - <x, theta*>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ensemblepp.environments.base import Choice, LinearGame, Outcome
+from ensemblepp.errors import ConfigError
+from ensemblepp.streams import GaussianRows, StepNoise, generator
+
+
+class SphereDecisions:
+    """The unit sphere as the decision set of every seed."""
+
+    @property
+    def features(self) -> np.ndarray:
+        """There is no list of the actions.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError("this agent needs a finite decision set; leave it out of studies on linear_sphere environments")
+
+    def maximise(self, theta: np.ndarray) -> Choice:
+        """theta / |theta| for every chain, (seeds, chains, d); the first axis where theta is zero. The index is always 0."""
+        norm = np.linalg.norm(theta, axis=-1, keepdims=True)
+        axis = np.zeros(theta.shape[-1])
+        axis[0] = 1.0
+        return Choice(np.zeros(theta.shape[:2], dtype=np.intp), np.where(norm > 0, theta / np.where(norm > 0, norm, 1.0), axis))
+
+
+class LinearSphere:
+    """Compact-action linear bandit.
+
+    Args:
+        seeds: one independent bandit per seed.
+        dimension: d.
+        prior_variance: variance of every entry of theta*.
+        noise: standard deviation of the reward noise.
+    """
+
+    def __init__(self, seeds: Sequence[int], *, dimension: int, prior_variance: float, noise: float) -> None:
+        self.seeds = tuple(seeds)
+        self.dimension = dimension
+        self.fixed_actions = 0
+        sources = [generator(seed, "environment") for seed in self.seeds]
+        self.theta = np.sqrt(prior_variance) * np.stack([source.standard_normal(dimension) for source in sources])
+        self._best = np.linalg.norm(self.theta, axis=1)[:, None]
+        self._noise = noise
+        self._noise_source = StepNoise(self.seeds, "reward_noise", 1)
+
+    def decisions(self) -> SphereDecisions:
+        return SphereDecisions()
+
+    def mean_rewards(self) -> np.ndarray:
+        return self._best
+
+    def step(self, choice: Choice) -> Outcome:
+        mean = np.einsum("scd,sd->sc", choice.features, self.theta)
+        return Outcome(mean + self._noise * self._noise_source.next(), self._best - mean)
+
+    def games(self) -> Iterator[LinearGame]:
+        for seed, theta in zip(self.seeds, self.theta, strict=True):
+            noise = GaussianRows(seed, "reward_noise", 1)
+            yield LinearGame(
+                seed=seed, theta=theta, reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0]
+            )
