@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from ensemblepp.config import Block, Config
+from ensemblepp.config import Block, Config, PairAgent
 from ensemblepp.errors import ResultError
 from ensemblepp.fingerprint import fingerprint
 from ensemblepp.results import read_dataset, write_dataset
@@ -31,55 +31,64 @@ def aggregate(config: Config, study: str, output: str | Path) -> None:
     """
     grid = config.studies[study].scales[config.scale]
     blocks = config.blocks(study)
-    loaded = [(block.spec, _read_block(block)) for block in blocks]
-    laws = {
-        name: list(dict.fromkeys(str(law) for _, data in loaded for law in data[name].values))
-        for name in ("reference", "perturbation")
-    }
-    time = thin(loaded[0][1]["time"].values)
-    actions = max(data.sizes.get("action_index", 0) for _, data in loaded)
+    cells: dict[str, list[dict[str, object]]] = {block.path: [] for block in blocks}
+    for (environment, agent, size, _), block in config.runs(study).items():
+        cells[block.path].append({"environment": environment, "agent": agent, "ensemble_size": size})
+    codes: dict[str, str] = {}
+    pieces: list[tuple[dict[str, object], xr.Dataset]] = []
+    for block in blocks:
+        data = _read_block(block)
+        codes[block.path] = data.attrs["code"]
+        data = data.drop_vars(["action", "step"], errors="ignore").sel(time=thin(data["time"].values))
+        pieces += [(cell, _laws_of(config, str(cell["agent"]), data)) for cell in cells[block.path]]
     coordinates = {
         "environment": grid.environments,
         "agent": config.studies[study].agents,
-        **laws,
-        "ensemble_size": sorted({spec["ensemble_size"] for spec, _ in loaded}),
+        **{
+            name: list(dict.fromkeys(str(law) for _, data in pieces for law in data[name].values))
+            for name in ("reference", "perturbation")
+        },
+        "ensemble_size": sorted({cell["ensemble_size"] for cell, _ in pieces}),
         "seed": grid.seed_list(),
-        "time": time,
+        "time": pieces[0][1]["time"].values,
     }
-    shape = tuple(len(coordinates[name]) for name in FACTORS)
-    variables = {name: (FACTORS, np.full(shape, np.nan, dtype=np.float32)) for name in ("regret", "reward", "optimal")}
-    dataset = xr.Dataset(variables, coordinates)
+    curves = list(dict.fromkeys(name for _, data in pieces for name in data.data_vars if name != "constant_regret"))
+    dataset = xr.Dataset({name: _empty(FACTORS, coordinates) for name in curves}, coordinates)
+    actions = max(data.sizes.get("action_index", 0) for _, data in pieces)
     if actions:
         coordinates["action_index"] = range(actions)
-        dims = ("environment", "action_index", "seed", "time")
-        empty = np.full(tuple(len(coordinates[name]) for name in dims), np.nan, dtype=np.float32)
-        dataset = dataset.assign_coords(action_index=range(actions)).assign(constant_regret=(dims, empty))
-    for spec, data in loaded:
-        data = data.sel(time=time)
-        cell = {
-            "environment": spec["environment"]["name"],
-            "agent": spec["agent"]["name"],
-            "ensemble_size": spec["ensemble_size"],
-            "seed": data["seed"],
-        }
-        for name in variables:
-            dataset[name].loc[{**cell, "reference": data["reference"], "perturbation": data["perturbation"]}] = data[name]
-        if "constant_regret" in data:
-            place = {"environment": cell["environment"], "seed": cell["seed"], "action_index": data["action_index"]}
-            dataset["constant_regret"].loc[place] = data["constant_regret"]
+        empty = _empty(("environment", "action_index", "seed", "time"), coordinates)
+        dataset = dataset.assign_coords(action_index=range(actions)).assign(constant_regret=empty)
+    for cell, data in pieces:
+        for name, values in data.data_vars.items():
+            own = {key: data[key] for key in values.dims if key != "time"}
+            place = cell if "reference" in own else {"environment": cell["environment"]}
+            dataset[name].loc[{**place, **own}] = values
     titles = [config.environments[name].title for name in grid.environments]
     labels = [config.agents[name].label for name in config.studies[study].agents]
-    codes = {block.path: data.attrs["code"] for block, (_, data) in zip(blocks, loaded, strict=True)}
     dataset = dataset.assign_coords(title=("environment", titles), label=("agent", labels)).assign_attrs(
         study=study,
         study_title=config.studies[study].title,
         scale=config.scale,
         horizon=grid.horizon,
         seeds=len(grid.seed_list()),
-        specs=json.dumps([spec for spec, _ in loaded], sort_keys=True),
+        specs=json.dumps([block.spec for block in blocks], sort_keys=True),
         codes=json.dumps(codes, sort_keys=True),
     )
     write_dataset(dataset, output)
+
+
+def _empty(dims: tuple[str, ...], coordinates: dict[str, object]) -> tuple[tuple[str, ...], np.ndarray]:
+    return dims, np.full(tuple(len(coordinates[name]) for name in dims), np.nan, dtype=np.float32)
+
+
+def _laws_of(config: Config, agent: str, data: xr.Dataset) -> xr.Dataset:
+    """A block's runs of one agent: all of them, or the chain that a pair names, whose laws then need no dimension."""
+    model = config.agents[agent]
+    if not isinstance(model, PairAgent):
+        return data
+    chain = data.sel(reference=[model.reference], perturbation=[model.perturbation])
+    return chain.assign_coords(reference=["none"], perturbation=["none"])
 
 
 def _read_block(block: Block) -> xr.Dataset:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
-from ensemblepp.distributions import Law
+from ensemblepp.distributions import Law, Perturbation
 from ensemblepp.errors import ConfigError
 from ensemblepp.streams import MAX_WIDTH
 
@@ -69,13 +69,17 @@ class Model(BaseModel):
 
 
 class LinearFiniteEnvironment(Model):
-    """Finite-action linear bandit: features uniform in [-u, u]^d, theta* ~ N(0, prior_variance I), fixed per seed."""
+    """Finite-action linear bandit: theta* ~ N(0, prior_variance I), a decision set per seed or a fresh one per round."""
 
     class_path: ClassVar[str] = "ensemblepp.environments.linear_finite:LinearFinite"
     kind: Literal["linear_finite"]
     title: str = Field(description="name in figures and tables")
     dimension: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = Field(description="d, entries of a feature vector")
     actions: Count = Field(description="size of the decision set")
+    features: Literal["cube", "sphere"] = Field(
+        "cube", description="law of an action's features: uniform in [-u, u]^d, or uniform on the unit sphere"
+    )
+    varying: bool = Field(False, description="whether every round has a fresh decision set (varying contexts)")
     feature_bound: Literal["1/sqrt(5)", "1/sqrt(d)"] = Field(
         "1/sqrt(5)", description="u; the paper's appendix and the released code say 1/sqrt(5), its main text 1/sqrt(d)"
     )
@@ -85,6 +89,20 @@ class LinearFiniteEnvironment(Model):
     def options(self) -> dict[str, Any]:
         bound = (5 if self.feature_bound == "1/sqrt(5)" else self.dimension) ** -0.5
         return self.model_dump(exclude={"kind", "title"}) | {"feature_bound": bound}
+
+
+class LinearSphereEnvironment(Model):
+    """Compact-action linear bandit: the decision set is the unit sphere, theta* ~ N(0, prior_variance I)."""
+
+    class_path: ClassVar[str] = "ensemblepp.environments.linear_sphere:LinearSphere"
+    kind: Literal["linear_sphere"]
+    title: str = Field(description="name in figures and tables")
+    dimension: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = Field(description="d, entries of a feature vector")
+    prior_variance: Positive = Field(10.0, description="variance of every entry of theta*")
+    noise: NonNegative = Field(1.0, description="standard deviation of the reward noise")
+
+    def options(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"kind", "title"})
 
 
 class ClassificationEnvironment(Model):
@@ -129,7 +147,8 @@ class ModerationEnvironment(Model):
 
 
 Environment = Annotated[
-    LinearFiniteEnvironment | ClassificationEnvironment | ModerationEnvironment, Field(discriminator="kind")
+    LinearFiniteEnvironment | LinearSphereEnvironment | ClassificationEnvironment | ModerationEnvironment,
+    Field(discriminator="kind"),
 ]
 
 
@@ -160,23 +179,90 @@ class AgentModel(Model):
         return self.model_dump(exclude={"kind", "label", "per_environment"})
 
 
-class LinearThompsonAgent(AgentModel):
+class LinearAgentModel(AgentModel):
+    """What every linear agent has."""
+
+    prior_variance: Positive = Field(10.0, description="Sigma_0 = prior_variance I")
+
+
+class LinearChainsModel(LinearAgentModel):
+    """What the linear agents with theta = mean + beta_t A zeta share."""
+
+    inflation_delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="delta of the theory's inflation beta_t; null: beta_t = 1, as in every experiment of the paper"
+    )
+    precision: Literal["auto", "mixed", "float64"] = Field(
+        "auto",
+        description="of the ensemble and the scores (mean and covariance are float64); auto: float64 on the unit sphere, else mixed",
+    )
+    pruning: bool = Field(
+        True, description="leave out scores of actions that cannot be the best; same choices, but no measure of an agent's cost"
+    )
+
+
+class LinearThompsonAgent(LinearChainsModel):
     """Exact Thompson sampling in a linear bandit."""
 
     class_path: ClassVar[str] = "ensemblepp.agents.linear_ts:LinearThompsonSampling"
     ensemble: ClassVar[bool] = False
     kind: Literal["linear_ts"]
-    prior_variance: Positive = Field(10.0, description="Sigma_0 = prior_variance I")
 
 
-class LinearEnsembleAgent(AgentModel):
+class LinearEnsembleAgent(LinearChainsModel):
     """Linear Ensemble++ for every pair of the given laws; with the coordinate reference alone it is the paper's ES."""
 
     class_path: ClassVar[str] = "ensemblepp.agents.linear_ensemblepp:LinearEnsemblePlusPlus"
     kind: Literal["linear_ensemblepp"]
     references: list[Law] = Field(min_length=1, description="laws of zeta (acting)")
-    perturbations: list[Law] = Field(min_length=1, description="laws of z (data noise)")
-    prior_variance: Positive = Field(10.0, description="Sigma_0 = prior_variance I")
+    perturbations: list[Perturbation] = Field(
+        min_length=1, description="laws of z (data noise); raw_gaussian is N(0, I/M), the others have unit length"
+    )
+    exact_subspace: bool = Field(
+        False, description="on the unit sphere with M < d: play within the span of A_0, as exact arithmetic does"
+    )
+    track_covariance: bool = Field(False, description="record the extreme eigenvalues of Sigma^-1/2 A A^T Sigma^-1/2 (slow)")
+
+
+class PairAgent(AgentModel):
+    """One pair of laws of a linear_ensemblepp agent under its own name; its runs are that agent's, nothing is run twice."""
+
+    kind: Literal["pair"]
+    of: str = Field(description="name of the linear_ensemblepp agent")
+    reference: Law = Field(description="one of its references")
+    perturbation: Perturbation = Field(description="one of its perturbations")
+
+
+class EnsembleSamplingAgent(LinearChainsModel):
+    """Classical ensemble sampling: M independent members with perturbed rewards, one of them acts."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.linear_ensemble_sampling:EnsembleSampling"
+    kind: Literal["ensemble_sampling"]
+
+
+class RecursiveRandomizedLeastSquaresAgent(LinearChainsModel):
+    """RRLS: one member with perturbed rewards (paper, Appendix "Recursive Randomized Least Squares")."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.linear_ensemble_sampling:RecursiveRandomizedLeastSquares"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["rrls"]
+
+
+class LinearGreedyAgent(LinearChainsModel):
+    """Greedy least squares: theta = mean."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.linear_greedy:LinearGreedy"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["linear_greedy"]
+
+
+class LinearUCBAgent(LinearAgentModel):
+    """LinUCB, on finite decision sets."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.linear_ucb:LinearUCB"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["linear_ucb"]
+    width: Positive | None = Field(None, description="factor of the standard deviation; null: the theory's beta_t")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="confidence level of beta_t")
 
 
 class NeuralAgentModel(AgentModel):
@@ -237,7 +323,16 @@ class CustomAgent(AgentModel):
 
 
 Agent = Annotated[
-    LinearThompsonAgent | LinearEnsembleAgent | GreedyAgent | NeuralEnsembleAgent | CustomAgent,
+    LinearThompsonAgent
+    | LinearEnsembleAgent
+    | PairAgent
+    | EnsembleSamplingAgent
+    | RecursiveRandomizedLeastSquaresAgent
+    | LinearGreedyAgent
+    | LinearUCBAgent
+    | GreedyAgent
+    | NeuralEnsembleAgent
+    | CustomAgent,
     Field(discriminator="kind"),
 ]
 
@@ -295,6 +390,9 @@ class Settings(Model):
         "auto",
         description="where neural agents train; auto takes a GPU where torch sees one, cuda also requests one on SLURM",
     )
+    linear_device: Literal["cpu", "cuda"] = Field(
+        "cpu", description="where linear agents run: the compiled kernel on cpu, one large batch per block on cuda"
+    )
     mirror: str | None = Field(
         None,
         description="folder looked in for raw files before the network; the variable ENSEMBLEPP_MIRROR does the same",
@@ -332,8 +430,11 @@ class Config(Settings):
         return {name: study for name, study in self.studies.items() if self.scale in study.scales}
 
     def agent_for(self, agent: str, environment: str) -> AgentModel:
-        """The agent with the values that hold in one environment."""
+        """The agent with the values that hold in one environment; a pair is its agent with one law in each role."""
         model = self.agents[agent]
+        if isinstance(model, PairAgent):
+            laws = {"references": [model.reference], "perturbations": [model.perturbation]}
+            return self.agents[model.of].model_copy(update=laws)
         overrides = getattr(model, "per_environment", {})
         values: dict[str, Any] = {}
         for key in (self.environments[environment].kind, environment):
@@ -341,15 +442,23 @@ class Config(Settings):
         return type(model).model_validate(model.model_dump(by_alias=True) | values) if values else model
 
     def blocks(self, study: str) -> list[Block]:
-        """Every run block of a study at the present scale."""
+        """Every run block of a study at the present scale, each once."""
+        return list({block.path: block for block in self.runs(study).values()}.values())
+
+    def runs(self, study: str) -> dict[tuple[str, str, int, int], Block]:
+        """The block of every (environment, agent, ensemble size, first seed) of a study; pairs lie in their agent's blocks."""
         grid = self.studies[study].scales[self.scale]
-        return [
-            self.block(environment, agent, size, grid.horizon, first, last)
+        return {
+            (environment, agent, size, first): self.block(environment, self.runner(agent), size, grid.horizon, first, last)
             for environment in grid.environments
             for agent in self.studies[study].agents
             for size in (grid.ensemble_sizes if self.agents[agent].ensemble else [0])
             for first, last in grid.seed_blocks()
-        ]
+        }
+
+    def runner(self, agent: str) -> str:
+        """The agent whose blocks hold `agent`'s runs: itself, or the one that it is a pair of."""
+        return getattr(self.agents[agent], "of", agent)
 
     def part(self, study: str) -> dict[str, Any]:
         """The smallest configuration that still resolves `study` at the present scale: what its aggregation depends on."""
@@ -357,7 +466,8 @@ class Config(Settings):
         grid = declared.scales[self.scale]
         environments = {name: self.environments[name] for name in grid.environments}
         kinds = {environment.kind for environment in environments.values()}
-        agents = {name: self.agents[name].model_dump(by_alias=True) for name in declared.agents}
+        names = dict.fromkeys([*declared.agents, *map(self.runner, declared.agents)])
+        agents = {name: self.agents[name].model_dump(by_alias=True) for name in names}
         for agent in agents.values():
             if "per_environment" in agent:
                 overrides = agent["per_environment"].items()
@@ -366,6 +476,7 @@ class Config(Settings):
         return {
             "scale": self.scale,
             "device": self.device,
+            "linear_device": self.linear_device,
             "language_models": {name: self.language_models[name].model_dump() for name in sorted(models)},
             "environments": {name: environment.model_dump() for name, environment in environments.items()},
             "agents": agents,
@@ -410,7 +521,7 @@ class Config(Settings):
             "ensemble_size": ensemble_size,
             "horizon": horizon,
             "seeds": [first, last],
-            "device": self.device if model.neural else "cpu",
+            "device": self.device if model.neural else self.linear_device if isinstance(model, LinearChainsModel) else "cpu",
         }
         return Block(self.results, spec)
 
@@ -528,6 +639,8 @@ def _check_agents(config: Config) -> Iterator[str]:
         where = f"{FILES['agents']}: agents.{name}"
         if isinstance(agent, CustomAgent):
             yield from _check_custom(where, agent)
+        if isinstance(agent, PairAgent):
+            yield from _check_pair(config, where, agent)
         for key, values in getattr(agent, "per_environment", {}).items():
             kinds = {environment.kind for environment in config.environments.values()}
             if key not in config.environments and key not in kinds:
@@ -538,6 +651,17 @@ def _check_agents(config: Config) -> Iterator[str]:
             except ValidationError as error:
                 for fault in error.errors():
                     yield _line({**fault, "loc": ("agents", name, agent.kind, "per_environment", key, *fault["loc"])})
+
+
+def _check_pair(config: Config, where: str, pair: PairAgent) -> Iterator[str]:
+    allowed = [name for name, agent in config.agents.items() if isinstance(agent, LinearEnsembleAgent)]
+    if pair.of not in allowed:
+        yield f"{where}.of: found '{pair.of}': must be an agent of kind linear_ensemblepp: {', '.join(allowed) or 'none is declared'}"
+        return
+    for role in ("reference", "perturbation"):
+        laws = getattr(config.agents[pair.of], f"{role}s")
+        if getattr(pair, role) not in laws:
+            yield f"{where}.{role}: found '{getattr(pair, role)}': agent '{pair.of}' runs {', '.join(laws)}"
 
 
 def _check_custom(where: str, agent: CustomAgent) -> Iterator[str]:
@@ -577,6 +701,11 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
         place = f"{where}.scales.{scale}"
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
         yield from faults
+        if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
+            spheres = [name for name in grid.environments if isinstance(config.environments[name], LinearSphereEnvironment)]
+            for agent in study.agents:
+                if spheres and isinstance(config.agents[agent], LinearUCBAgent):
+                    yield f"{place}.environments: found '{spheres[0]}': agent '{agent}' needs a finite decision set"
         if len(set(grid.ensemble_sizes)) < len(grid.ensemble_sizes):
             yield f"{place}.ensemble_sizes: found {grid.ensemble_sizes}: each size only once"
         if scale != config.scale or faults:
@@ -588,7 +717,7 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
 def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
     """Why environment `name` cannot be played for `horizon` rounds, if it cannot; `where` begins the message."""
     environment = config.environments[name]
-    if isinstance(environment, LinearFiniteEnvironment):
+    if isinstance(environment, LinearFiniteEnvironment | LinearSphereEnvironment):
         return
     rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
     if isinstance(environment, ModerationEnvironment):

@@ -7,6 +7,7 @@ draws do not depend on its block, on how many seeds run beside it, on the device
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -49,7 +50,7 @@ class GaussianRows:
         self._width = width
         self._parts = [
             (generator(seed, stream if start == 0 else f"{stream}/{start}"), start, end)
-            for start, end in zip(_BOUNDS, _BOUNDS[1:], strict=False)
+            for start, end in itertools.pairwise(_BOUNDS)
             if start < width
         ]
 

@@ -38,7 +38,8 @@ SquaredThreshold = Literal[1, 2]
 def optimism_claimed(law: Law, size: int) -> float:
     """p(P) as Table "zeta" (appendix) states it, for threshold 1; NaN for "sparse", for which the paper claims nothing.
 
-    The sphere's 1/2 - e^(1/12) / sqrt(2 pi) is 0.0664; the paper prints 0.0668.
+    The Gaussian's 1 / (4 sqrt(e pi)) is 0.0855 and the sphere's 1/2 - e^(1/12) / sqrt(2 pi) is 0.0664; the paper prints 0.0856
+    and 0.0668.
     """
     return {
         "gaussian": 1 / (4 * math.sqrt(math.e * math.pi)),
