@@ -115,10 +115,9 @@ class _Run:
                 self.scores = means
                 self.perpendicular = np.maximum.accumulate(np.linalg.norm(across, axis=1)[::-1])[::-1].copy()
         else:
-            features = game.fresh(1)  # to learn the size; the first rounds begin with it
-            self.drawn = features
-            self.rounds = min(ROUNDS, max(1, FRESH_BYTES // features.nbytes))
-            self._set_actions(features, features @ game.theta)
+            # drawn when they are played; one round's set stands in for the shapes
+            self.rounds = min(ROUNDS, max(1, FRESH_BYTES // (8 * game.actions * self.dimension)))
+            self._set_actions(np.zeros((1, game.actions, self.dimension)), np.zeros((1, game.actions)))
 
     def _set_actions(self, features: np.ndarray, means: np.ndarray) -> None:
         lanes = kernel.width(self.dtype)
@@ -169,9 +168,7 @@ class _Run:
         """Play the rounds start..start + rounds - 1 with every chain and write the outputs."""
         game, agent = self.game, self.agent
         if game.fresh is not None:
-            drawn = game.fresh(rounds - len(self.drawn))
-            features = np.concatenate([self.drawn, drawn]) if len(self.drawn) else drawn
-            self.drawn = self.drawn[:0]
+            features = game.fresh(rounds)
             self._set_actions(features, features @ game.theta)
         acting, disturbing = self._noise(rounds)
         noise = game.reward_noise(rounds)

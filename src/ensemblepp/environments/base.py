@@ -59,6 +59,7 @@ class LinearGame:
     reward_noise: Callable[[int], np.ndarray]  #: rounds -> (rounds,) noise of the next rounds' rewards
     features: np.ndarray | None = None  #: (actions, d) if the decision set stays
     fresh: Callable[[int], np.ndarray] | None = None  #: rounds -> (rounds, actions, d) if every round has its own
+    actions: int = 0  #: size of the decision sets, 0 if infinite
 
     @property
     def sphere(self) -> bool:

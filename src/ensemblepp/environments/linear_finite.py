@@ -83,6 +83,7 @@ class LinearFinite:
                 reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0],
                 features=None if self._varying else self._draw(source, 1)[0],
                 fresh=(lambda rounds, source=source: self._draw(source, rounds)) if self._varying else None,
+                actions=self._actions,
             )
 
     def _draw(self, source: np.random.Generator, rounds: int) -> np.ndarray:
