@@ -2,7 +2,8 @@
 #   make reproduce   every figure and table, and the report, at scale `quick` (SCALE=smoke or SCALE=paper for others)
 #   make test        the whole test suite
 #   make report      the report of the results that exist
-#   make paper       the same as reproduce at the paper's scale (hours)
+#   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone a quarter of an hour)
+#   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint
 #   make docs        copy what README shows from results/quick to docs/quick
 #   make lock        renew requirements.lock from pyproject.toml
@@ -19,7 +20,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RUN := $(BIN)/python -m
 
-.PHONY: reproduce report paper test lint docs lock clean install
+.PHONY: reproduce report publish paper test lint docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all --config scale=$(SCALE)
@@ -27,6 +28,9 @@ reproduce: $(INSTALLED)
 
 report: $(INSTALLED)
 	@$(RUN) ensemblepp report --scale $(SCALE)
+
+publish: $(INSTALLED)
+	@$(RUN) ensemblepp publish
 
 paper:
 	@$(MAKE) --no-print-directory reproduce SCALE=paper

@@ -104,6 +104,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_report)
 
+    command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
+    command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
+    command.add_argument("--folder", type=Path, default=Path("results/paper-scale"))
+    command.set_defaults(command=_publish)
+
     command = commands.add_parser("config", help="check the configuration; --write renews what is generated from its model")
     command.add_argument("--write", action="store_true")
     command.set_defaults(command=_config)
@@ -231,6 +236,14 @@ def _require(option: str, found: str, allowed: Collection[str]) -> None:
 
     if found not in allowed:
         raise ConfigError(f"{option}: found '{found}': must be one of {', '.join(allowed)}")
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from ensemblepp.config import read_files
+    from ensemblepp.publish import publish
+
+    for study in publish(read_files(scale=options.scale), options.folder):
+        print(f"{options.folder}: {study}")
 
 
 def _report(options: argparse.Namespace) -> None:

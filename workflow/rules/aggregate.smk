@@ -11,7 +11,7 @@ rule aggregate:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=4000,
+        mem_mb=8000,
         runtime=30,
     params:
         # not the list of inputs: at paper scale it would not fit on a command line

@@ -1,6 +1,8 @@
 # What all rules share: the checked configuration, wildcard constraints, the target list and the words at start and end.
+import json
 import os
 import sys
+import time
 from pathlib import Path
 
 # the package and the Python of this snakemake, wherever it was started from
@@ -102,10 +104,29 @@ def make_report():
         print(f"No report: {error}", file=sys.stderr)
 
 
+STARTED = time.time()
+
+
+def record(outcome):
+    """A line per call of Snakemake: how long it took, for the provenance of published results."""
+    path = Path("logs", CONFIG.scale, "invocations.jsonl")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    facts = {
+        "cores": workflow.cores,
+        "outcome": outcome,
+        "seconds": round(time.time() - STARTED, 1),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(STARTED)),
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(facts) + "\n")
+
+
 onsuccess:
+    record("success")
     make_report()
     say_left_out()
 
 
 onerror:
+    record("error")
     say_left_out()

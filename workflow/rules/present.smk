@@ -23,7 +23,7 @@ for figure in declared("figures"):
         conda:
             "../../environment.yml"
         resources:
-            mem_mb=1000,
+            mem_mb=4000,
             runtime=10,
         params:
             name=figure,
@@ -62,7 +62,7 @@ for table in declared("tables"):
         conda:
             "../../environment.yml"
         resources:
-            mem_mb=1000,
+            mem_mb=4000,
             runtime=10,
         params:
             name=table,

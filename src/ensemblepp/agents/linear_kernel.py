@@ -54,8 +54,8 @@ TILE = _CHAINS
 #: Panels scored for every tile before the next ones are read: they stay in the first-level cache.
 _BLOCK = 2 * _PANELS
 
-#: State vectors are padded to a multiple of this, with zeros.
-_PAD = 8
+#: State vectors are padded with zeros to a multiple of this: whole registers of float32.
+_PAD = _REGISTER_BYTES // 4
 
 
 def width(dtype: np.dtype | type) -> int:
@@ -66,6 +66,23 @@ def width(dtype: np.dtype | type) -> int:
 def padded(dimension: int) -> int:
     """Length of a padded state vector."""
     return -(-dimension // _PAD) * _PAD
+
+
+# --------------------------------------------------------------------------------------- words for the code emitted
+
+
+def _splat(builder, value, vector):
+    """`value` in every lane."""
+    undefined, lanes = ir.Constant(vector, ir.Undefined), vector.count
+    filled = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(filled, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+
+
+def _fma(builder, lanes, size):
+    """The fused multiply-add of vectors: a b + c, rounded once."""
+    vector = ir.VectorType(ir.DoubleType() if size == 8 else ir.FloatType(), lanes)
+    kind = ir.FunctionType(vector, [vector] * 3)
+    return cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{lanes}f{8 * size}")
 
 
 # ------------------------------------------------------------------------------------------------------ scores
@@ -89,18 +106,10 @@ def _tile(chains: int, panels: int):
             def data(position):
                 return context.make_array(signature.args[position])(context, builder, values[position]).data
 
-            def splat(value, kind):
-                undefined = ir.Constant(kind, ir.Undefined)
-                filled = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-                return builder.shuffle_vector(
-                    filled, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-                )
-
             index = context.get_value_type(types.intp)
             number = lambda value: ir.Constant(index, value)
             _, first, groups, dimension = values[:4]
-            name = f"llvm.fma.v{lanes}f{8 * size}"
-            fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
+            fma = _fma(builder, lanes, size)
             table = builder.bitcast(data(0), vector.as_pointer())
             parameters = data(4)
             best_rows = builder.bitcast(data(5), vector.as_pointer())
@@ -123,7 +132,7 @@ def _tile(chains: int, panels: int):
                 row = builder.mul(feature, number(chains))
                 scores = []
                 for chain in range(chains):
-                    factor = splat(builder.load(builder.gep(parameters, [builder.add(row, number(chain))])), vector)
+                    factor = _splat(builder, builder.load(builder.gep(parameters, [builder.add(row, number(chain))])), vector)
                     for j in range(panels):
                         scores.append(builder.call(fma, [loaded[j], factor, sums[chain * panels + j]]))
                 following = builder.add(feature, number(1))
@@ -142,7 +151,7 @@ def _tile(chains: int, panels: int):
                         better = builder.fcmp_ordered(">", score, best)
                         best = builder.select(better, score, best)
                         position = builder.trunc(builder.add(panel, number(j)), whole)
-                        where = builder.select(better, splat(position, integers), where)
+                        where = builder.select(better, _splat(builder, position, integers), where)
                     builder.store(best, best_row, align=size)
                     builder.store(where, where_row, align=4)
             return context.get_dummy_value()
@@ -218,118 +227,104 @@ def _prefix(chain_bound, scores, perpendicular, lanes, panels, first):
 # ------------------------------------------------------------------------------------------------------- state
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _pull(information, pending, gaussian, vector, out):
-    """B += gaussian (x) pending, and out = B^T vector, in one pass; B has shape (M, padded d)."""
-    size, length = information.shape
-    for j in range(length):
-        out[j] = 0.0
-    m = 0
-    while m + 4 <= size:
-        r0, r1, r2, r3 = information[m], information[m + 1], information[m + 2], information[m + 3]
-        s0, s1, s2, s3 = gaussian[m], gaussian[m + 1], gaussian[m + 2], gaussian[m + 3]
-        v0, v1, v2, v3 = vector[m], vector[m + 1], vector[m + 2], vector[m + 3]
-        for j in range(length):
-            x = pending[j]
-            a = r0[j] + s0 * x
-            b = r1[j] + s1 * x
-            c = r2[j] + s2 * x
-            e = r3[j] + s3 * x
-            r0[j] = a
-            r1[j] = b
-            r2[j] = c
-            r3[j] = e
-            out[j] += (a * v0 + b * v1) + (c * v2 + e * v3)
-        m += 4
-    while m < size:
-        row, s, v = information[m], gaussian[m], vector[m]
-        for j in range(length):
-            value = row[j] + s * pending[j]
-            row[j] = value
-            out[j] += value * v
-        m += 1
+def _pass(vectors: int, update: bool, product: bool):
+    """A function that passes once over `vectors` registers' worth of columns of a matrix, row by row.
+
+    update: rows[m] += steps[m] * along; product: out = sum_m factors[m] * rows[m], of the updated rows.
+    """
+
+    @intrinsic
+    def one_pass(typing_context, rows, count, length, first, steps, along, factors, out):
+        """rows (count, length); the columns from `first` on; steps and factors (count,), along and out (length,)."""
+        signature = types.void(rows, types.intp, types.intp, types.intp, steps, along, factors, out)
+        double = rows.dtype == types.float64
+        size = 8 if double else 4
+        lanes = _REGISTER_BYTES // size
+        real = ir.DoubleType() if double else ir.FloatType()
+        vector = ir.VectorType(real, lanes)
+
+        def codegen(context, builder, signature, values):
+            def data(position):
+                return context.make_array(signature.args[position])(context, builder, values[position]).data
+
+            def columns(pointer):
+                """Pointers to the registers' worth of columns that start at `pointer`."""
+                start = builder.bitcast(pointer, vector.as_pointer())
+                return [builder.gep(start, [number(j)]) for j in range(vectors)]
+
+            index = context.get_value_type(types.intp)
+            number = lambda value: ir.Constant(index, value)
+            _, count, length, first = values[:4]
+            fma = _fma(builder, lanes, size)
+            zero = ir.Constant(vector, [0.0] * lanes)
+            pushed = [builder.load(place, align=size) for place in columns(builder.gep(data(5), [first]))] if update else []
+            matrix, steps, factors = data(0), data(4), data(6)
+            entry = builder.block
+            head, body, done = (builder.append_basic_block(name) for name in ("rows", "row", "passed"))
+            builder.branch(head)
+            builder.position_at_end(head)
+            row = builder.phi(index)
+            row.add_incoming(number(0), entry)
+            sums = [builder.phi(vector) for _ in range(vectors)] if product else []
+            for value in sums:
+                value.add_incoming(zero, entry)
+            builder.cbranch(builder.icmp_signed("<", row, count), body, done)
+            builder.position_at_end(body)
+            places = columns(builder.gep(matrix, [builder.add(builder.mul(row, length), first)]))
+            loaded = [builder.load(place, align=size) for place in places]
+            if update:
+                step = _splat(builder, builder.load(builder.gep(steps, [row])), vector)
+                loaded = [builder.call(fma, [step, one, value]) for one, value in zip(pushed, loaded, strict=True)]
+                for value, place in zip(loaded, places, strict=True):
+                    builder.store(value, place, align=size)
+            if product:
+                factor = _splat(builder, builder.load(builder.gep(factors, [row])), vector)
+                for value, total in zip(loaded, sums, strict=True):
+                    total.add_incoming(builder.call(fma, [factor, value, total]), body)
+            row.add_incoming(builder.add(row, number(1)), body)
+            builder.branch(head)
+            builder.position_at_end(done)
+            if product:
+                for total, place in zip(sums, columns(builder.gep(data(7), [first])), strict=True):
+                    builder.store(total, place, align=size)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return one_pass
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _push(information, pending, gaussian):
-    """B += gaussian (x) pending."""
-    size, length = information.shape
-    for m in range(size):
-        row, s = information[m], gaussian[m]
-        for j in range(length):
-            row[j] += s * pending[j]
+def _passes(update: bool, product: bool):
+    """`_pass` over all columns, in blocks of 4, 2 and 1 registers."""
+    four, two, one = (_pass(vectors, update, product) for vectors in (4, 2, 1))
+
+    @njit(cache=True)
+    def passes(rows, steps, along, factors, out):
+        count, length = rows.shape
+        lanes = _REGISTER_BYTES // rows.itemsize
+        first = 0
+        while first + 4 * lanes <= length:
+            four(rows, count, length, first, steps, along, factors, out)
+            first += 4 * lanes
+        if first + 2 * lanes <= length:
+            two(rows, count, length, first, steps, along, factors, out)
+            first += 2 * lanes
+        if first < length:
+            one(rows, count, length, first, steps, along, factors, out)
+
+    return passes
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _product(information, vector, out):
-    """out = B^T vector."""
-    size, length = information.shape
-    for j in range(length):
-        out[j] = 0.0
-    m = 0
-    while m + 4 <= size:
-        r0, r1, r2, r3 = information[m], information[m + 1], information[m + 2], information[m + 3]
-        v0, v1, v2, v3 = vector[m], vector[m + 1], vector[m + 2], vector[m + 3]
-        for j in range(length):
-            out[j] += (r0[j] * v0 + r1[j] * v1) + (r2[j] * v2 + r3[j] * v3)
-        m += 4
-    while m < size:
-        row, v = information[m], vector[m]
-        for j in range(length):
-            out[j] += row[j] * v
-        m += 1
+#: rows += steps (x) along; out = rows^T factors; or both in one pass over the rows. All shapes are `_pass`'s.
+_push = _passes(update=True, product=False)
+_product = _passes(update=False, product=True)
+_pull = _passes(update=True, product=True)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True)
 def _add_row(row, factor, vector):
     for j in range(row.shape[0]):
         row[j] += factor * vector[j]
-
-
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _downdate_times(covariance, gain, inverse, vector, out):
-    """covariance -= inverse * gain gain^T, and out = covariance vector; covariance has shape (d, padded d)."""
-    dimension, length = covariance.shape
-    for j in range(length):
-        out[j] = 0.0
-    i = 0
-    while i + 2 <= dimension:
-        r0, r1 = covariance[i], covariance[i + 1]
-        g0, g1 = inverse * gain[i], inverse * gain[i + 1]
-        v0, v1 = vector[i], vector[i + 1]
-        for j in range(length):
-            a = r0[j] - g0 * gain[j]
-            b = r1[j] - g1 * gain[j]
-            r0[j] = a
-            r1[j] = b
-            out[j] += a * v0 + b * v1
-        i += 2
-    while i < dimension:
-        row, g, v = covariance[i], inverse * gain[i], vector[i]
-        for j in range(length):
-            a = row[j] - g * gain[j]
-            row[j] = a
-            out[j] += a * v
-        i += 1
-
-
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _times(covariance, vector, out):
-    """out = covariance vector."""
-    dimension, length = covariance.shape
-    for j in range(length):
-        out[j] = 0.0
-    i = 0
-    while i + 2 <= dimension:
-        r0, r1, v0, v1 = covariance[i], covariance[i + 1], vector[i], vector[i + 1]
-        for j in range(length):
-            out[j] += r0[j] * v0 + r1[j] * v1
-        i += 2
-    while i < dimension:
-        row, v = covariance[i], vector[i]
-        for j in range(length):
-            out[j] += row[j] * v
-        i += 1
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
@@ -465,7 +460,7 @@ def play(
 
     thetas = np.zeros((chains, length))
     pulled = np.zeros(length, information.dtype)
-    wide, nothing = np.zeros(length), np.zeros(length)
+    wide, gains = np.zeros(length), np.zeros(length)
     scaled = np.zeros(length, information.dtype)
     layout = np.zeros((tiles, dimension, _CHAINS), arms.dtype)
     alone = np.zeros((dimension, 1), arms.dtype)
@@ -486,8 +481,10 @@ def play(
             gain, last, inverse = pending[c, 0], pending[c, 1], pending[c, 2, 0]
             rows = information[c]
             delta = thetas[c]
+            for j in range(length):
+                gains[j] = -inverse * gain[j]
             if law == NONE or law == EXACT:
-                _downdate_times(covariance[c], gain, inverse, nothing, delta)
+                _push(covariance[c], gains, gain, gains, delta)
                 if law == EXACT:
                     for j in range(dimension):
                         own[j] = gaussian[t, j]
@@ -512,15 +509,15 @@ def play(
                 if law == GAUSSIAN or law == SPHERE or law == CUBE:
                     vector = signs[t] if law == CUBE else gaussian[t]
                     if dense:
-                        _pull(rows, scaled, steps, vector, pulled)
+                        _pull(rows, steps, scaled, vector, pulled)
                     else:
-                        _product(rows, vector, pulled)
+                        _product(rows, vector, scaled, vector, pulled)
                     scale = root / norms[t] if law == SPHERE else 1.0
                     for j in range(length):
                         wide[j] = pulled[j] * scale
                 else:
                     if dense:
-                        _push(rows, scaled, steps)
+                        _push(rows, steps, scaled, steps, pulled)
                     kept = 2 if law == SPARSE and size > 1 else 1
                     for j in range(length):
                         wide[j] = 0.0
@@ -528,7 +525,7 @@ def play(
                         m = largest[t, i]
                         sign = 1.0 if law == MEMBER else signs[t, m]
                         _add_row(wide, sign * math.sqrt(size / kept), rows[m])
-                _downdate_times(covariance[c], gain, inverse, wide, delta)
+                _pull(covariance[c], gains, gain, wide, delta)
             if inflate:
                 beta = math.sqrt(prior_precision) + math.sqrt(2.0 * log_delta + pending[c, 2, 1])
                 for j in range(length):
@@ -648,7 +645,7 @@ def play(
                 reward[c, stored[t]] = totals[c, 1]
                 optimal[c, stored[t]] = totals[c, 2]
             gain, last = pending[c, 0], pending[c, 1]
-            _times(covariance[c], own, gain)
+            _product(covariance[c], gains, own, own, gain)
             variance = 1.0 + _dot(own, gain)
             inverse = 1.0 / variance
             surprise = (observed - _dot(own, mean[c])) * inverse

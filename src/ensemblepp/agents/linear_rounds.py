@@ -130,13 +130,11 @@ class _Run:
 
     def _chains_per_call(self) -> int:
         """As many chains as keep their state in the cache, unless the actions do not fit there anyway."""
-        size, itemsize = self.information.shape[1], self.dtype.itemsize
-        state = self.length * (size * itemsize + 8 * self.dimension + 8 * 5)
-        chains = len(self.agent.laws)
         if self.game.sphere:
-            return max(1, min(chains, STATE_BYTES // state))
+            return 1  # nothing is shared
         if self.arms[0].nbytes > STATE_BYTES:
-            return chains
+            return len(self.agent.laws)
+        state = self.length * (self.information.shape[1] * self.dtype.itemsize + 8 * self.dimension + 8 * 5)
         return max(kernel.TILE, STATE_BYTES // state // kernel.TILE * kernel.TILE)
 
     def _noise(self, rounds: int) -> tuple[tuple, tuple]:

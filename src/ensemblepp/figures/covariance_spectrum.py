@@ -35,7 +35,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     runs = agent_runs(dataset, agent)
     sizes = ensemble_sizes(runs)
     shades = dict(zip(sizes, sns.color_palette("viridis_r", len(sizes) + 1)[1:], strict=True))
-    environments, specs = dataset["environment"].values, json.loads(dataset.attrs["specs"])
+    environments = dataset["environment"].values
+    specs = [spec["environment"] for spec in json.loads(dataset.attrs["specs"])]
     figure, panels = plt.subplots(
         2, len(environments), figsize=(1.3 + 2.7 * len(environments), 5.2), sharey="row", squeeze=False
     )
@@ -48,9 +49,9 @@ def draw(dataset: xr.Dataset) -> Figure:
         for end, values in ends.items():
             furthest = (values.max if end == "largest" else values.min)("time").sel(ensemble_size=sizes)
             _band(below, np.array(sizes), furthest, EXTREMES[end], f"{end} over time", marker="o", markersize=3)
-        spec = next(spec for spec in specs if (spec["environment"]["name"], spec["agent"]["name"]) == (environment, agent))
-        dimension = spec["environment"]["options"]["dimension"]
-        asked = theory.tracking_size(dimension, dataset.attrs["horizon"], spec["agent"]["options"]["prior_variance"])
+        options = next(spec for spec in specs if spec["name"] == environment)["options"]
+        dimension, variance = options["dimension"], options["prior_variance"]
+        asked = theory.tracking_size(dimension, dataset.attrs["horizon"], variance)
         _edges(below, dimension, sizes[0], 2 * asked)
         below.axvline(asked, color=GREY, linewidth=1.2, linestyle="--", label="M of the lemma")
         below.annotate(

@@ -1,0 +1,157 @@
+"""The small, tracked side of a full run: figures, tables, summaries over seeds, and what it took to make them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ensemblepp.config import ARTEFACTS, Config
+from ensemblepp.errors import ResultError
+from ensemblepp.results import read_dataset, write_dataset, write_json
+
+FOLDER = "results/paper-scale"
+
+#: Quantiles over seeds that a summary holds; tails are heavy at small ensemble sizes.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+#: Formats that are worth tracking.
+_TRACKED = {"figures": ("png", "pdf"), "tables": ("csv", "md", "tex")}
+
+
+def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
+    """Copy the artefacts of every study that is complete at the configured scale to `folder`, and say what is missing.
+
+    Written beside figures/ and tables/: datasets/<study>.nc (`summary`), provenance.json (machine, versions, commits, wall
+    and CPU seconds and peak memory per rule, and the studies that were not run) and README.md.
+
+    Returns:
+        The studies that were published.
+
+    Raises:
+        ResultError: no study is complete.
+    """
+    studies = config.active_studies()
+    complete = [name for name in studies if all(Path(path).exists() for path in config.files(name))]
+    if not complete:
+        raise ResultError(f"{config.results}: no study is complete; run snakemake --config scale={config.scale} first")
+    folder = Path(folder)
+    for kind in (*ARTEFACTS, "datasets"):
+        shutil.rmtree(folder / kind, ignore_errors=True)
+    for name in complete:
+        for kind, suffixes in _TRACKED.items():
+            for artefact in getattr(studies[name], kind):
+                for suffix in suffixes:
+                    source = Path(config.results, kind, f"{name}-{artefact}.{suffix}")
+                    (folder / kind).mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source, folder / kind / source.name)
+        write_dataset(summary(read_dataset(f"{config.results}/datasets/{name}.nc")), folder / "datasets" / f"{name}.nc")
+    provenance = _provenance(config, complete)
+    write_json(provenance, folder / "provenance.json")
+    (folder / "README.md").write_text(_readme(config, complete, provenance), encoding="utf-8")
+    return complete
+
+
+def summary(dataset: xr.Dataset) -> xr.Dataset:
+    """Regret over seeds: mean, standard error, quantiles at every stored time, and every seed's final regret."""
+    regret = dataset["regret"].astype("float64")
+    count = regret.notnull().sum("seed")
+    quantiles = regret.quantile(list(QUANTILES), dim="seed").astype("float32")
+    return xr.Dataset(
+        {
+            "mean": regret.mean("seed").astype("float32"),
+            "standard_error": (regret.std("seed", ddof=1) / np.sqrt(count.where(count > 1))).astype("float32"),
+            "quantile": quantiles,
+            "final_regret": dataset["regret"].isel(time=-1, drop=True),
+        },
+        attrs={key: dataset.attrs[key] for key in ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")},
+    ).assign_coords(title=dataset["title"], label=dataset["label"])
+
+
+def _provenance(config: Config, complete: list[str]) -> dict:
+    runs = [json.loads(Path(block.path).with_suffix(".json").read_text("utf-8")) for name in complete for block in config.blocks(name)]
+    return {
+        "scale": config.scale,
+        "studies": {
+            name: {
+                "blocks": len(config.blocks(name)),
+                "horizon": config.studies[name].scales[config.scale].horizon,
+                "seeds": len(config.studies[name].scales[config.scale].seed_list()),
+            }
+            for name in complete
+        },
+        "not_run": sorted(set(config.active_studies()) - set(complete)),
+        "commits": sorted({run["commit"] for run in runs}),
+        "versions": runs[-1]["versions"] | {"python": runs[-1]["python"]},
+        "machine": _machine(),
+        "rules": _rules(config.scale),
+        "invocations": _invocations(config.scale),
+    }
+
+
+def _machine() -> dict:
+    info = Path("/proc/cpuinfo")
+    models = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    return {"processor": models[0] if models else platform.processor(), "cores": os.cpu_count(), "system": platform.system()}
+
+
+def _rules(scale: str) -> dict[str, dict]:
+    """Jobs, wall and CPU seconds and peak memory (MB) per rule, from Snakemake's benchmarks."""
+    rules: dict[str, dict] = defaultdict(lambda: {"jobs": 0, "wall_seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0.0})
+    base = Path(f"logs/{scale}/benchmarks")
+    for path in sorted(base.rglob("*.tsv")):
+        row = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).iloc[-1]
+        rule = rules[path.relative_to(base).parts[0]]
+        rule["jobs"] += 1
+        rule["wall_seconds"] += float(row["s"])
+        # a job shorter than Snakemake's first sample has no other numbers
+        rule["cpu_seconds"] += float(row["cpu_time"]) if pd.notna(row["cpu_time"]) else 0.0
+        rule["peak_memory_mb"] = max(rule["peak_memory_mb"], float(row["max_rss"]) if pd.notna(row["max_rss"]) else 0.0)
+    return {name: {key: round(value, 1) for key, value in values.items()} for name, values in sorted(rules.items())}
+
+
+def _invocations(scale: str) -> list[dict]:
+    """What Snakemake was called for and how long it took, as the workflow records it."""
+    path = Path(f"logs/{scale}/invocations.jsonl")
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+def _readme(config: Config, complete: list[str], provenance: dict) -> str:
+    lines = [
+        f"# Results at scale `{config.scale}`",
+        "",
+        f"Made by `snakemake --cores all --config scale={config.scale}`, then `python -m ensemblepp publish`.",
+        "`datasets/` holds, per study, mean, standard error and quantiles of the regret over seeds, and each seed's final regret.",
+        "",
+        "| study | seeds | rounds | files |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name in complete:
+        study, facts = config.studies[name], provenance["studies"][name]
+        links = [
+            f"[{artefact.replace('_', ' ')}]({kind}/{name}-{artefact}.{suffix})"
+            for kind, suffix in (("figures", "png"), ("tables", "md"))
+            for artefact in getattr(study, kind)
+        ]
+        lines.append(f"| {study.title} | {facts['seeds']} | {facts['horizon']:,} | {', '.join(links)} |")
+    if provenance["not_run"]:
+        titles = "; ".join(config.studies[name].title for name in provenance["not_run"])
+        lines += ["", f"Not run at this scale yet: {titles}."]
+    machine = provenance["machine"]
+    lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores (`provenance.json`):", ""]
+    lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
+    for rule, cost in provenance["rules"].items():
+        lines.append(
+            f"| {rule} | {cost['jobs']} | {cost['wall_seconds']:.0f} | {cost['cpu_seconds']:.0f} | {cost['peak_memory_mb']:.0f} |"
+        )
+    if provenance["invocations"]:
+        total = sum(call["seconds"] for call in provenance["invocations"])
+        lines += ["", f"Snakemake's own wall time, all calls: {total / 60:.1f} min."]
+    return "\n".join(lines) + "\n"
