@@ -11,6 +11,7 @@ import sys
 for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
+import functools
 import itertools
 import statistics
 import time
@@ -118,11 +119,11 @@ def speed(name: str, dimension: int, actions: int, size: int, must: tuple[int, i
 
 
 def whole_step(peak: float) -> None:
-    """L6: 200 chains of one seed, pruning off: eight sizes of the 25 pairs would share the actions; here one size, 25 chains."""
+    """L6: a whole step with pruning off, for the 25 chains of one seed that a block scores together."""
     bandit, agent = environment(50, 10_000, range(1)), ensemble(50, 8, range(1), pruning=False)
     seconds = cpu_seconds(lambda: simulate(bandit, agent, 300)) / 300 / len(PAIRS)
     rate = 2 * 10_000 * 50 / seconds / 1e9
-    print(f"L6  {rate:.0f} GFLOP/s of {peak:.0f}: {rate / peak:.0%} of the GEMM peak (>= 40 %), a whole step, 25 chains of one seed")
+    print(f"L6  a whole step: {rate:.0f} GFLOP/s of {peak:.0f}, {rate / peak:.0%} of the GEMM peak (>= 40 %)")
 
 
 def whole_study(peak: float) -> None:
@@ -132,9 +133,11 @@ def whole_study(peak: float) -> None:
         bandit = environment(dimension, actions, range(1))
         agents = [ensemble(dimension, size, range(1)) for size in SIZES]
         agents.append(LinearThompsonSampling(range(1), dimension=dimension, prior_variance=10.0))
-        seconds = sum(cpu_seconds(lambda agent=agent: simulate(bandit, agent, HORIZON), 1) for agent in agents)
+        tasks = [functools.partial(simulate, bandit, agent, HORIZON) for agent in agents]
+        seconds = sum(cpu_seconds(task, 1) for task in tasks)
         total += seconds
-        print(f"      d={dimension:<4}{f'{actions:,} actions' if actions else 'sphere':<16}{seconds:7.2f} s per seed (250 chains + TS)")
+        case = f"d={dimension:<4}{f'{actions:,} actions' if actions else 'sphere':<16}"
+        print(f"      {case}{seconds:7.2f} s per seed (250 chains + TS)")
     rate = STUDY_TFLOP * 1e3 / (200 * total)
     print(
         f"L7  200 seeds: {200 * total:.0f} core-s, {200 * total / 120:.1f} min on two cores; "
@@ -158,7 +161,8 @@ def pruning() -> None:
     agent = ensemble(10, 8, range(8))
     simulate(environment(10, 10_000, range(8)), agent, HORIZON)
     share = agent.scores_computed / (8 * len(PAIRS) * HORIZON * 10_000)
-    print(f"L8  pruned traces {'equal' if equal else 'DIFFER'} (50 runs); {share:.1%} of the scores at d=10, 10,000 actions (<= 15 %)")
+    print(f"L8  pruned traces {'equal' if equal else 'DIFFER'} (50 runs)")
+    print(f"    {share:.1%} of the scores left at d=10, 10,000 actions, M=8 (<= 15 %)")
 
 
 def exactness() -> None:
@@ -187,7 +191,8 @@ def exactness() -> None:
 
 def simulate_times(horizon: int, chains: int) -> np.ndarray:
     """The rounds that a simulation of so many chains stores."""
-    from ensemblepp.simulate import DENSE_ENTRIES, time_grid
+    from ensemblepp.simulate import DENSE_ENTRIES
+    from ensemblepp.times import time_grid
 
     return time_grid(horizon, coarse=chains * horizon > DENSE_ENTRIES)
 

@@ -282,7 +282,7 @@ def test_corrected_concentration_rests_on_sub_gaussian_tails(law, size):
 
 
 def test_coordinate_law_has_no_logarithmic_bound():
-    """M = 64, z = zeta / sqrt(M), v = e_1: the log of the moment generating function at 4 is 2.75 times the bound (published)."""
+    """M = 64, z = zeta / sqrt(M), v = e_1: log E exp(4 <z, v>) is 2.75 times what a 1/sqrt(M)-sub-Gaussian law may have."""
     projections = update_directions("coordinate", 64)[:, 0] / 8
     assert math.log(np.exp(4 * projections).mean()) / (4**2 / 2 / 64) == pytest.approx(2.75, abs=0.005)
     # and the M axes together reach sqrt(M) with certainty, far above sqrt(2 log(2M/delta))

@@ -12,7 +12,7 @@ from ensemblepp.config import Block, Config, PairAgent
 from ensemblepp.errors import ResultError
 from ensemblepp.fingerprint import fingerprint
 from ensemblepp.results import read_dataset, write_dataset
-from ensemblepp.simulate import thin
+from ensemblepp.times import thin
 
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size", "seed", "time")
 

@@ -193,7 +193,7 @@ class LinearChainsModel(LinearAgentModel):
     )
     precision: Literal["auto", "mixed", "float64"] = Field(
         "auto",
-        description="of the ensemble and the scores (mean and covariance are float64); auto: float64 on the unit sphere, else mixed",
+        description="of ensemble and scores (mean and covariance are float64); auto: float64 on the unit sphere, else mixed",
     )
     pruning: bool = Field(
         True, description="leave out scores of actions that cannot be the best; same choices, but no measure of an agent's cost"
@@ -656,7 +656,8 @@ def _check_agents(config: Config) -> Iterator[str]:
 def _check_pair(config: Config, where: str, pair: PairAgent) -> Iterator[str]:
     allowed = [name for name, agent in config.agents.items() if isinstance(agent, LinearEnsembleAgent)]
     if pair.of not in allowed:
-        yield f"{where}.of: found '{pair.of}': must be an agent of kind linear_ensemblepp: {', '.join(allowed) or 'none is declared'}"
+        known = ", ".join(allowed) or "none is declared"
+        yield f"{where}.of: found '{pair.of}': must be an agent of kind linear_ensemblepp: {known}"
         return
     for role in ("reference", "perturbation"):
         laws = getattr(config.agents[pair.of], f"{role}s")

@@ -76,7 +76,11 @@ def summary(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _provenance(config: Config, complete: list[str]) -> dict:
-    runs = [json.loads(Path(block.path).with_suffix(".json").read_text("utf-8")) for name in complete for block in config.blocks(name)]
+    runs = [
+        json.loads(Path(block.path).with_suffix(".json").read_text("utf-8"))
+        for name in complete
+        for block in config.blocks(name)
+    ]
     return {
         "scale": config.scale,
         "studies": {
@@ -97,9 +101,11 @@ def _provenance(config: Config, complete: list[str]) -> dict:
 
 
 def _machine() -> dict:
-    info = Path("/proc/cpuinfo")
-    models = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    return {"processor": models[0] if models else platform.processor(), "cores": os.cpu_count(), "system": platform.system()}
+    processor = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), processor)
+    return {"processor": processor, "cores": os.cpu_count(), "system": platform.system()}
 
 
 def _rules(scale: str) -> dict[str, dict]:
@@ -128,7 +134,7 @@ def _readme(config: Config, complete: list[str], provenance: dict) -> str:
         f"# Results at scale `{config.scale}`",
         "",
         f"Made by `snakemake --cores all --config scale={config.scale}`, then `python -m ensemblepp publish`.",
-        "`datasets/` holds, per study, mean, standard error and quantiles of the regret over seeds, and each seed's final regret.",
+        "`datasets/` holds, per study, mean, standard error and quantiles of the regret over seeds, and every final regret.",
         "",
         "| study | seeds | rounds | files |",
         "| --- | --- | --- | --- |",
@@ -148,9 +154,8 @@ def _readme(config: Config, complete: list[str], provenance: dict) -> str:
     lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores (`provenance.json`):", ""]
     lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
     for rule, cost in provenance["rules"].items():
-        lines.append(
-            f"| {rule} | {cost['jobs']} | {cost['wall_seconds']:.0f} | {cost['cpu_seconds']:.0f} | {cost['peak_memory_mb']:.0f} |"
-        )
+        numbers = (f"{cost[key]:.0f}" for key in ("jobs", "wall_seconds", "cpu_seconds", "peak_memory_mb"))
+        lines.append(f"| {rule} | {' | '.join(numbers)} |")
     if provenance["invocations"]:
         total = sum(call["seconds"] for call in provenance["invocations"])
         lines += ["", f"Snakemake's own wall time, all calls: {total / 60:.1f} min."]

@@ -9,13 +9,10 @@ import numpy as np
 
 from ensemblepp.agents.base import Agent
 from ensemblepp.environments.base import Environment
+from ensemblepp.times import time_grid
 
-#: Up to this horizon every step is stored, unless many chains or diagnostics make that large; beyond it a log + linear grid.
-DENSE_HORIZON = 2000
+#: With more chains x rounds than this, or with diagnostics, the grid of stored steps is a coarse one.
 DENSE_ENTRIES = 10_000
-
-#: Steps that curves need.
-CURVE_POINTS = 120
 
 #: Per-step actions are stored while a run's table has no more entries than this.
 MAX_STORED_ACTIONS = 1_000_000
@@ -38,30 +35,6 @@ class Trajectory:
     action: np.ndarray | None
     constant_regret: np.ndarray | None
     diagnostics: dict[str, np.ndarray] = field(default_factory=dict)
-
-
-def time_grid(horizon: int, coarse: bool = False) -> np.ndarray:
-    """The steps that are stored, increasing, ending with `horizon`.
-
-    All of them up to 2,000, else about 600; a coarse grid is what curves need of either (`thin`).
-    """
-    if horizon <= DENSE_HORIZON:
-        steps = np.arange(1, horizon + 1)
-    else:
-        logarithmic = np.geomspace(1, horizon, 200).round()
-        linear = np.linspace(1, horizon, 401).round()
-        steps = np.unique(np.concatenate([logarithmic, linear]).astype(int))
-    return thin(steps) if coarse else steps
-
-
-def thin(time: np.ndarray) -> np.ndarray:
-    """About `CURVE_POINTS` of the stored steps, half of them evenly spaced and half of them logarithmically.
-
-    Thinning what is thin already changes nothing.
-    """
-    half = CURVE_POINTS // 2
-    wanted = np.concatenate([np.geomspace(1, time[-1], half), np.linspace(1, time[-1], half)])
-    return time[np.unique(np.searchsorted(time, wanted.round()).clip(max=len(time) - 1))]
 
 
 def stores_actions(seeds: int, chains: int, horizon: int) -> bool:

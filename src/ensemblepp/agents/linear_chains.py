@@ -3,8 +3,8 @@
 Kept in information form: with B_t = Sigma_t^{-1} A_t the paper's update (eq. "incre-matrix-factor") becomes
 B_t = B_{t-1} + x z^T, and A zeta = Sigma (B zeta), which is O(d^2 + dM) per step.
 
-An agent plays in one of three ways that agree up to rounding: step by step in NumPy on any environment (`act`, `update`), or all
-rounds of a linear game in one call (`play`), compiled on a CPU (`linear_rounds`) or batched over all seeds on a GPU
+An agent plays in one of three ways that agree up to rounding: step by step in NumPy on any environment (`act`, `update`),
+or all rounds of a linear game in one call (`play`), compiled on a CPU (`linear_rounds`) or batched over all seeds on a GPU
 (`linear_torch`).
 """
 

@@ -1,8 +1,8 @@
 """Classical ensemble sampling (Lu and Van Roy 2017): M independent members, each fitted to its own perturbed rewards.
 
-Member m starts at theta_m ~ N(0, Sigma_0) and regresses on y + w_m with w_m ~ N(0, 1) fresh every round; a round acts on a member
-drawn uniformly. With z ~ N(0, I/M) and A_0 as in Ensemble++, member m is mean + sqrt(M) A e_m exactly, so it is a chain like any.
-With M = 1 it is recursive randomised least squares (RRLS; paper, Appendix "Recursive Randomized Least Squares").
+Member m starts at theta_m ~ N(0, Sigma_0) and regresses on y + w_m with w_m ~ N(0, 1) fresh every round; a round acts on a
+member drawn uniformly. With z ~ N(0, I/M) and A_0 as in Ensemble++, member m is mean + sqrt(M) A e_m exactly, so it is a chain
+like any. With M = 1 it is recursive randomised least squares (RRLS; paper, Appendix "Recursive Randomized Least Squares").
 """
 
 from __future__ import annotations

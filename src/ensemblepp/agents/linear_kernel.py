@@ -19,6 +19,7 @@ for rounding), the rest needs no scores.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import llvmlite.binding
 import numpy as np
@@ -53,6 +54,12 @@ TILE = _CHAINS
 
 #: Panels scored for every tile before the next ones are read: they stay in the first-level cache.
 _BLOCK = 2 * _PANELS
+
+#: For functions that allocate nothing: no reference counts, which would cost more than the arithmetic at d = 10.
+_counted_by_caller = njit(cache=True, _nrt=False)
+
+#: The same, and sums may be reordered to use vector registers.
+_reordered = njit(cache=True, _nrt=False, fastmath={"reassoc", "contract", "nsz"})
 
 #: State vectors are padded with zeros to a multiple of this: whole registers of float32.
 _PAD = _REGISTER_BYTES // 4
@@ -107,7 +114,10 @@ def _tile(chains: int, panels: int):
                 return context.make_array(signature.args[position])(context, builder, values[position]).data
 
             index = context.get_value_type(types.intp)
-            number = lambda value: ir.Constant(index, value)
+
+            def number(value):
+                return ir.Constant(index, value)
+
             _, first, groups, dimension = values[:4]
             fma = _fma(builder, lanes, size)
             table = builder.bitcast(data(0), vector.as_pointer())
@@ -179,10 +189,10 @@ def pack(features, lanes, out):
                 out[(panel * dimension + feature) * lanes + lane] = features[action, feature]
 
 
-@njit(cache=True)
-def _score(arms, first, end, dimension, theta, best, where):
+@_counted_by_caller
+def _score(arms, first, end, theta, best, where):
     """Score the panels first..end-1 for one tile; theta (d, chains of the tile)."""
-    chains = theta.shape[1]
+    dimension, chains = theta.shape
     if chains == 1:
         groups = (end - first) // _SINGLE
         _single_wide(arms, first, groups, dimension, theta, best, where)
@@ -195,7 +205,7 @@ def _score(arms, first, end, dimension, theta, best, where):
         _tile_narrow(arms, first, end - first, dimension, theta, best, where)
 
 
-@njit(cache=True)
+@_counted_by_caller
 def _winner(best, where, lanes, actions):
     """The action with the best score of one chain, the lowest on ties; -1 if no score is a number."""
     score, action = -np.inf, -1
@@ -205,23 +215,6 @@ def _winner(best, where, lanes, actions):
             if best[lane] > score or position < action:
                 score, action = best[lane], position
     return action
-
-
-@njit(cache=True)
-def _prefix(chain_bound, scores, perpendicular, lanes, panels, first):
-    """Panels that may hold an action above the score found: `chain_bound` is (found, along, across, slack)."""
-    found, along, across, slack = chain_bound
-    if not along > 0.0:
-        return panels
-    low, high = first, panels
-    while low < high:
-        middle = (low + high) // 2
-        # bound on every action from the start of panel `middle` on
-        if along * scores[middle * lanes] + across * perpendicular[middle * lanes] + slack < found:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 # ------------------------------------------------------------------------------------------------------- state
@@ -247,13 +240,16 @@ def _pass(vectors: int, update: bool, product: bool):
             def data(position):
                 return context.make_array(signature.args[position])(context, builder, values[position]).data
 
+            index = context.get_value_type(types.intp)
+
+            def number(value):
+                return ir.Constant(index, value)
+
             def columns(pointer):
                 """Pointers to the registers' worth of columns that start at `pointer`."""
                 start = builder.bitcast(pointer, vector.as_pointer())
                 return [builder.gep(start, [number(j)]) for j in range(vectors)]
 
-            index = context.get_value_type(types.intp)
-            number = lambda value: ir.Constant(index, value)
             _, count, length, first = values[:4]
             fma = _fma(builder, lanes, size)
             zero = ir.Constant(vector, [0.0] * lanes)
@@ -298,7 +294,7 @@ def _passes(update: bool, product: bool):
     """`_pass` over all columns, in blocks of 4, 2 and 1 registers."""
     four, two, one = (_pass(vectors, update, product) for vectors in (4, 2, 1))
 
-    @njit(cache=True)
+    @_counted_by_caller
     def passes(rows, steps, along, factors, out):
         count, length = rows.shape
         lanes = _REGISTER_BYTES // rows.itemsize
@@ -327,7 +323,7 @@ def _add_row(row, factor, vector):
         row[j] += factor * vector[j]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@_reordered
 def _dot(left, right):
     total = 0.0
     for j in range(left.shape[0]):
@@ -335,7 +331,7 @@ def _dot(left, right):
     return total
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@_reordered
 def _cholesky_update(factor, vector):
     """factor^T factor += vector vector^T for an upper triangular factor; `vector` is overwritten."""
     dimension = vector.shape[0]
@@ -351,7 +347,7 @@ def _cholesky_update(factor, vector):
             vector[j] = cosine * vector[j] - sine * value
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@_reordered
 def _back_substitute(factor, right, out):
     """Solve factor out = right for an upper triangular factor."""
     dimension = right.shape[0]
@@ -363,7 +359,7 @@ def _back_substitute(factor, right, out):
         out[i] = total / row[i]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@_reordered
 def noise_tables(gaussian, norms, signs, largest):
     """From Gaussian rows (steps, M): their norms, signs, and the positions of the two largest entries by magnitude."""
     steps, size = gaussian.shape
@@ -388,282 +384,312 @@ def noise_tables(gaussian, norms, signs, largest):
 # -------------------------------------------------------------------------------------------------------- rounds
 
 
+class Actions(NamedTuple):
+    """A linear game as the kernel plays it; vectors of length d are padded to `length` (`padded`)."""
+
+    sphere: bool  #: whether the decision set is the unit sphere; then only `best` and `theta` are read
+    arms: np.ndarray  #: (sets, panels * d * width) packed features (`pack`), one set per round or one for all
+    features: np.ndarray  #: (sets, actions, length) float64
+    means: np.ndarray  #: (sets, actions) noise-free rewards
+    best: np.ndarray  #: (sets,) the best of them
+    theta: np.ndarray  #: (length,) theta*
+    scores: np.ndarray  #: (actions,) <x, theta*>, decreasing; empty: no pruning
+    perpendicular: np.ndarray  #: (actions,) max over this and later actions of |x perp theta*|; empty: no pruning
+    reach: float  #: largest |x|
+    fallback: int  #: the action taken where theta is zero and all scores tie; on the sphere it is the first axis
+
+
+class Noise(NamedTuple):
+    """One Gaussian stream and what the laws need of it (`noise_tables`)."""
+
+    gaussian: np.ndarray  #: (rounds, M); d columns where a chain draws from the posterior itself
+    norms: np.ndarray  #: (rounds,)
+    signs: np.ndarray  #: (rounds, M)
+    largest: np.ndarray  #: (rounds, 2) positions of the two largest entries by magnitude
+
+
+class State(NamedTuple):
+    """The chains, and what they carry from round to round."""
+
+    references: np.ndarray  #: (chains,) codes of laws
+    perturbations: np.ndarray  #: (chains,)
+    covariance: np.ndarray  #: (chains, d, length), without the last round's update
+    mean: np.ndarray  #: (chains, length)
+    information: np.ndarray  #: (chains, M, length) B^T, without the last round's update
+    factor: np.ndarray  #: (chains, d, d) upper Cholesky factor of the precision; of size 0 without EXACT chains
+    gain: np.ndarray  #: (chains, length) last round's covariance x
+    last: np.ndarray  #: (chains, length) last round's x
+    scale: np.ndarray  #: (chains, 2) 1 / (1 + x^T covariance x) of the last round; log det of the precision over the prior's
+    totals: np.ndarray  #: (chains, 3) regret, reward and optimal rounds so far
+
+
+class Outputs(NamedTuple):
+    """What is written, per chain."""
+
+    stored: np.ndarray  #: (rounds,) column to write after a round, or -1
+    regret: np.ndarray  #: (chains, times)
+    reward: np.ndarray
+    optimal: np.ndarray
+    chosen: np.ndarray  #: (chains, rounds) indices; of size 0: not wanted
+
+
+class _Scores(NamedTuple):
+    """Working memory of `_choose`, with room for whole tiles."""
+
+    layout: np.ndarray  #: (tiles, d, chains of a tile) parameters
+    alone: np.ndarray  #: (d, 1) those of a last chain that fills no tile
+    best: np.ndarray  #: (tiles * chains of a tile, width)
+    where: np.ndarray
+    kept_best: np.ndarray  #: room to reorder the two
+    kept_where: np.ndarray
+    order: np.ndarray  #: (tiles * chains of a tile,) which chain a row belongs to
+    ends: np.ndarray  #: (tiles * chains of a tile,) panels that a chain needs
+    winners: np.ndarray  #: (chains,) the best actions
+
+
 @njit(cache=True)
-def play(
-    sphere,
-    arms,
-    features,
-    means,
-    best_means,
-    theta_star,
-    noise,
-    scores,
-    perpendicular,
-    reach,
-    fallback,
-    references,
-    perturbations,
-    acting,
-    disturbing,
-    prior_precision,
-    log_delta,
-    covariance,
-    mean,
-    information,
-    factor,
-    pending,
-    totals,
-    stored,
-    regret,
-    reward,
-    optimal,
-    chosen,
-):
-    """Play `len(noise)` rounds with every chain of one seed; everything that changes is an argument, so calls can be resumed.
+def play(actions, acting, disturbing, noise, state, outputs, prior_precision, log_delta):
+    """Play `len(noise)` rounds with every chain of one seed; what changes is in `state`, so calls can follow each other.
 
     Args:
-        sphere: whether the decision set is the unit sphere (then `arms`, `features`, `means`, `best_means` are not read).
-        arms: (sets, panels * d * width) packed features, one set per round or one for all.
-        features: (sets, actions, padded d) float64.
-        means, best_means: (sets, actions) and (sets,) noise-free rewards and the best of them.
-        theta_star: (padded d,).
+        actions: the game.
+        acting, disturbing: `Noise` of the streams "reference" and "perturbation"; row t of the latter is the z of round t - 1.
         noise: (rounds,) reward noise.
-        scores, perpendicular: (actions,) <x, theta*> in decreasing order and max over later actions of |x perp theta*|;
-            empty: no pruning.
-        reach: largest |x|.
-        fallback: the action taken where theta is zero and all scores tie; on the sphere it is the first axis.
-        references, perturbations: (chains,) codes of laws.
-        acting, disturbing: (gaussian (rounds, M), norms, signs, largest) of the streams "reference" and "perturbation";
-            for EXACT, the acting gaussian has d columns and float64 is advised.
+        state: `State`, updated.
+        outputs: `Outputs`, written.
         prior_precision, log_delta: lambda and log(1/delta) of the inflation beta_t; log_delta < 0: none.
-        covariance (chains, d, padded d), mean (chains, padded d), information (chains, M, padded d), factor (chains, d, d):
-            the state; `factor` is the upper Cholesky factor of the precision and only used by EXACT.
-        pending: (chains, 3, padded d): last gain, last features, (1/variance, log det of precision over prior's, 0, ...).
-        totals: (chains, 3) regret, reward and optimal rounds so far.
-        stored: (rounds,) column of the outputs to write after a round, or -1.
-        regret, reward, optimal: (chains, times) outputs.
-        chosen: (chains, rounds) indices, or of size 0.
 
     Returns:
         (round, chain, scores computed): (-1, -1, n), or where theta was not a number.
     """
-    chains, dimension, length = covariance.shape
-    gaussian, norms, signs, largest = acting
-    gaussian2, norms2, signs2, largest2 = disturbing
-    size = information.shape[1]
-    root = math.sqrt(size) if size else 1.0
-    actions = means.shape[1]
-    lanes = _REGISTER_BYTES // arms.itemsize
-    panels = -(-actions // lanes)
-    tiles = -(-chains // _CHAINS)
-    computed = 0
-
-    thetas = np.zeros((chains, length))
-    pulled = np.zeros(length, information.dtype)
+    chains, dimension, length = state.covariance.shape
+    dtype = actions.arms.dtype
+    lanes = _REGISTER_BYTES // actions.arms.itemsize
+    rows = -(-chains // _CHAINS) * _CHAINS
+    work = _Scores(
+        np.zeros((rows // _CHAINS, dimension, _CHAINS), dtype),
+        np.zeros((dimension, 1), dtype),
+        np.zeros((rows, lanes), dtype),
+        np.zeros((rows, lanes), np.int32),
+        np.zeros((rows, lanes), dtype),
+        np.zeros((rows, lanes), np.int32),
+        np.arange(rows),
+        np.zeros(rows, np.int64),
+        np.zeros(chains, np.int64),
+    )
+    thetas, own = np.zeros((chains, length)), np.zeros(length)
     wide, gains = np.zeros(length), np.zeros(length)
-    scaled = np.zeros(length, information.dtype)
-    layout = np.zeros((tiles, dimension, _CHAINS), arms.dtype)
-    alone = np.zeros((dimension, 1), arms.dtype)
-    best = np.zeros((tiles * _CHAINS, lanes), arms.dtype)
-    where = np.zeros((tiles * _CHAINS, lanes), np.int32)
-    order = np.arange(tiles * _CHAINS)
-    ends = np.zeros(tiles * _CHAINS, np.int64)
-    bounds = np.zeros((tiles * _CHAINS, 4))
-    winners = np.zeros(chains, np.int64)
-    own = np.zeros(length)
-    inflate = log_delta >= 0.0
-    prune = len(scores) > 0 and panels > _BLOCK
-
+    scaled, pulled = (np.zeros(length, state.information.dtype), np.zeros(length, state.information.dtype))
+    computed = 0
     for t in range(len(noise)):
-        # ---- theta
         for c in range(chains):
-            law, disturbance = references[c], perturbations[c]
-            gain, last, inverse = pending[c, 0], pending[c, 1], pending[c, 2, 0]
-            rows = information[c]
-            delta = thetas[c]
+            theta = thetas[c]
+            _deviate(state, c, acting, disturbing, t, gains, scaled, pulled, wide, theta)
+            beta = 1.0
+            if log_delta >= 0.0:
+                beta = math.sqrt(prior_precision) + math.sqrt(2.0 * log_delta + state.scale[c, 1])
             for j in range(length):
-                gains[j] = -inverse * gain[j]
-            if law == NONE or law == EXACT:
-                _push(covariance[c], gains, gain, gains, delta)
-                if law == EXACT:
-                    for j in range(dimension):
-                        own[j] = gaussian[t, j]
-                    _back_substitute(factor[c], own[:dimension], delta[:dimension])
-                else:
-                    delta[:] = 0.0
-            else:
-                # ---- B += x z^T of the round before (row t of `disturbing` belongs to it), y = B zeta
-                dense = disturbance == GAUSSIAN or disturbance == SPHERE or disturbance == CUBE or disturbance == RAW
-                if dense:
-                    scale = 1.0 / norms2[t] if disturbance == GAUSSIAN or disturbance == SPHERE else 1.0 / root
-                    for j in range(length):
-                        scaled[j] = last[j] * scale
-                else:
-                    kept = 1 if disturbance == COORDINATE or size == 1 else 2
-                    for j in range(length):
-                        scaled[j] = last[j] / math.sqrt(kept)
-                    for i in range(kept):
-                        m = largest2[t, i]
-                        _add_row(rows[m], signs2[t, m], scaled)
-                steps = signs2[t] if disturbance == CUBE else gaussian2[t]
-                if law == GAUSSIAN or law == SPHERE or law == CUBE:
-                    vector = signs[t] if law == CUBE else gaussian[t]
-                    if dense:
-                        _pull(rows, steps, scaled, vector, pulled)
-                    else:
-                        _product(rows, vector, scaled, vector, pulled)
-                    scale = root / norms[t] if law == SPHERE else 1.0
-                    for j in range(length):
-                        wide[j] = pulled[j] * scale
-                else:
-                    if dense:
-                        _push(rows, steps, scaled, steps, pulled)
-                    kept = 2 if law == SPARSE and size > 1 else 1
-                    for j in range(length):
-                        wide[j] = 0.0
-                    for i in range(kept):
-                        m = largest[t, i]
-                        sign = 1.0 if law == MEMBER else signs[t, m]
-                        _add_row(wide, sign * math.sqrt(size / kept), rows[m])
-                _pull(covariance[c], gains, gain, wide, delta)
-            if inflate:
-                beta = math.sqrt(prior_precision) + math.sqrt(2.0 * log_delta + pending[c, 2, 1])
-                for j in range(length):
-                    delta[j] = mean[c, j] + beta * delta[j]
-            else:
-                for j in range(length):
-                    delta[j] += mean[c, j]
-            total = _dot(delta, delta)
-            if not total < np.inf:
+                theta[j] = state.mean[c, j] + beta * theta[j]
+            if not _dot(theta, theta) < np.inf:
                 return t, c, computed
-
-        # ---- the best action
-        s = t if features.shape[0] > 1 else 0
-        if not sphere:
-            table = arms[s]
-            for c in range(chains):
-                q, r = c // _CHAINS, c % _CHAINS
-                order[c] = c
-                for k in range(dimension):
-                    layout[q, k, r] = thetas[c, k]
-            lonely = chains % _CHAINS == 1
-            full = tiles - 1 if lonely else tiles
-            if lonely:
-                for k in range(dimension):
-                    alone[k, 0] = thetas[chains - 1, k]
-            for c in range(tiles * _CHAINS):
-                for lane in range(lanes):
-                    best[c, lane] = -np.inf
-                    where[c, lane] = 0
-            first = min(_BLOCK, panels)
-            for q in range(full):
-                _score(table, 0, first, dimension, layout[q], best[q * _CHAINS :], where[q * _CHAINS :])
-            if lonely:
-                _score(table, 0, first, dimension, alone, best[chains - 1 :], where[chains - 1 :])
-            computed += first * lanes * chains
-            if prune:
-                norm_star = _dot(theta_star, theta_star)
-                for c in range(chains):
-                    top = -np.inf
-                    for lane in range(lanes):
-                        top = max(top, best[c, lane])
-                    along = _dot(thetas[c], theta_star) / norm_star
-                    own_norm = _dot(thetas[c], thetas[c])
-                    across = math.sqrt(max(0.0, own_norm - along * along * norm_star))
-                    unit = 2.0**-24 if arms.itemsize == 4 else 2.0**-53
-                    bounds[c, 0] = top
-                    bounds[c, 1] = along
-                    bounds[c, 2] = across
-                    bounds[c, 3] = 4.0 * (dimension + 4) * unit * reach * math.sqrt(own_norm)
-                    limits = (bounds[c, 0], bounds[c, 1], bounds[c, 2], bounds[c, 3])
-                    ends[c] = _prefix(limits, scores, perpendicular, lanes, panels, first)
-                # tiles of chains that need about as many panels; a lonely last chain stays by itself
-                count = chains - 1 if lonely else chains
-                for i in range(1, count):
-                    j = i
-                    while j > 0 and ends[order[j - 1]] < ends[order[j]]:
-                        order[j - 1], order[j] = order[j], order[j - 1]
-                        j -= 1
-                for i in range(count):
-                    q, r = i // _CHAINS, i % _CHAINS
-                    for k in range(dimension):
-                        layout[q, k, r] = thetas[order[i], k]
-                _reorder(best, where, order, count, lanes)
-                for block in range(first, panels, _BLOCK):
-                    stop = min(block + _BLOCK, panels)
-                    for q in range(full):
-                        end = min(stop, ends[order[q * _CHAINS]])
-                        if end > block:
-                            _score(table, block, end, dimension, layout[q], best[q * _CHAINS :], where[q * _CHAINS :])
-                            computed += (end - block) * lanes * min(_CHAINS, count - q * _CHAINS)
-                    if full and ends[order[0]] <= stop:
-                        break
-                if lonely:
-                    end = ends[chains - 1]
-                    _score(table, first, end, dimension, alone, best[chains - 1 :], where[chains - 1 :])
-                    computed += (end - first) * lanes
-            else:
-                for block in range(first, panels, _BLOCK):
-                    stop = min(block + _BLOCK, panels)
-                    for q in range(full):
-                        _score(table, block, stop, dimension, layout[q], best[q * _CHAINS :], where[q * _CHAINS :])
-                if lonely:
-                    _score(table, first, panels, dimension, alone, best[chains - 1 :], where[chains - 1 :])
-                computed += (panels - first) * lanes * chains
-            for i in range(chains):
-                c = order[i]
-                zero = _dot(thetas[c], thetas[c]) == 0.0
-                winners[c] = fallback if zero else _winner(best[i], where[i], lanes, actions)
-
-        # ---- reward and update
+        one_set = t if actions.features.shape[0] > 1 else 0
+        if not actions.sphere:
+            computed += _choose(actions, one_set, thetas, work)
         for c in range(chains):
-            if sphere:
+            if actions.sphere:
                 norm = math.sqrt(_dot(thetas[c], thetas[c]))
                 for j in range(length):
                     own[j] = thetas[c, j] / norm if norm > 0.0 else 0.0
                 if norm == 0.0:
                     own[0] = 1.0
-                expected = _dot(own, theta_star)
-                loss = best_means[0] - expected
+                expected = _dot(own, actions.theta)
             else:
-                action = winners[c]
-                if action < 0:
-                    return t, c, computed
-                for j in range(length):
-                    own[j] = features[s, action, j]
-                expected = means[s, action]
-                loss = best_means[s] - expected
-                if chosen.size:
-                    chosen[c, t] = action
-            observed = expected + noise[t]
-            totals[c, 0] += loss
-            totals[c, 1] += observed
-            if loss == 0.0:
-                totals[c, 2] += 1.0
-            if stored[t] >= 0:
-                regret[c, stored[t]] = totals[c, 0]
-                reward[c, stored[t]] = totals[c, 1]
-                optimal[c, stored[t]] = totals[c, 2]
-            gain, last = pending[c, 0], pending[c, 1]
-            _product(covariance[c], gains, own, own, gain)
-            variance = 1.0 + _dot(own, gain)
-            inverse = 1.0 / variance
-            surprise = (observed - _dot(own, mean[c])) * inverse
-            for j in range(length):
-                mean[c, j] += gain[j] * surprise
-                last[j] = own[j]
-            pending[c, 2, 0] = inverse
-            pending[c, 2, 1] += math.log(variance)
-            if references[c] == EXACT:
-                _cholesky_update(factor[c], own[:dimension])
+                action = work.winners[c]
+                own[:] = actions.features[one_set, action]
+                expected = actions.means[one_set, action]
+                if outputs.chosen.size:
+                    outputs.chosen[c, t] = action
+            totals = state.totals[c]
+            loss = actions.best[one_set] - expected
+            totals[0] += loss
+            totals[1] += expected + noise[t]
+            totals[2] += 1.0 if loss == 0.0 else 0.0
+            column = outputs.stored[t]
+            if column >= 0:
+                outputs.regret[c, column] = totals[0]
+                outputs.reward[c, column] = totals[1]
+                outputs.optimal[c, column] = totals[2]
+            _learn(state, c, own, expected + noise[t], gains)
     return -1, -1, computed
 
 
-@njit(cache=True)
-def _reorder(best, where, order, count, lanes):
-    """Rows of `best` and `where` into the order of the first `count` chains."""
-    kept_best, kept_where = best[:count].copy(), where[:count].copy()
-    for i in range(count):
+@_counted_by_caller
+def _deviate(state, c, acting, disturbing, t, gains, scaled, pulled, wide, out):
+    """The last round's updates of covariance and B, and out = A zeta (or an exact draw) for chain c in round t."""
+    law, disturbance = state.references[c], state.perturbations[c]
+    covariance, rows, last = state.covariance[c], state.information[c], state.last[c]
+    dimension, length = covariance.shape
+    size = rows.shape[0]
+    for j in range(length):
+        gains[j] = -state.scale[c, 0] * state.gain[c, j]
+    if law in (NONE, EXACT):
+        _push(covariance, gains, state.gain[c], gains, out)
+        for j in range(length):
+            out[j] = 0.0
+        if law == EXACT:
+            for j in range(dimension):
+                wide[j] = acting.gaussian[t, j]
+            _back_substitute(state.factor[c], wide[:dimension], out[:dimension])
+        return
+    # z has `kept` entries of either sign, or is dense: `steps` times a factor that goes to x instead
+    dense = disturbance in (GAUSSIAN, SPHERE, CUBE, RAW)
+    kept = size if dense else 1 if disturbance == COORDINATE or size == 1 else 2
+    normalised = disturbance in (GAUSSIAN, SPHERE)
+    factor = 1.0 / disturbing.norms[t] if normalised else 1.0 / math.sqrt(kept)
+    for j in range(length):
+        scaled[j] = last[j] * factor
+    steps = disturbing.signs[t] if disturbance == CUBE else disturbing.gaussian[t]
+    if not dense:
+        for i in range(kept):
+            m = disturbing.largest[t, i]
+            _add_row(rows[m], disturbing.signs[t, m], scaled)
+    if law in (GAUSSIAN, SPHERE, CUBE):
+        zeta = acting.signs[t] if law == CUBE else acting.gaussian[t]
+        if dense:
+            _pull(rows, steps, scaled, zeta, pulled)
+        else:
+            _product(rows, steps, scaled, zeta, pulled)
+        factor = math.sqrt(size) / acting.norms[t] if law == SPHERE else 1.0
+        for j in range(length):
+            wide[j] = pulled[j] * factor
+    else:
+        if dense:
+            _push(rows, steps, scaled, steps, pulled)
+        kept = 2 if law == SPARSE and size > 1 else 1
+        for j in range(length):
+            wide[j] = 0.0
+        for i in range(kept):
+            m = acting.largest[t, i]
+            sign = 1.0 if law == MEMBER else acting.signs[t, m]
+            _add_row(wide, sign * math.sqrt(size / kept), rows[m])
+    _pull(covariance, gains, state.gain[c], wide, out)
+
+
+@_counted_by_caller
+def _learn(state, c, x, observed, gains):
+    """Condition the mean on one observation of chain c, and leave the other updates for the next round."""
+    gain = state.gain[c]
+    _product(state.covariance[c], gains, x, x, gain)
+    variance = 1.0 + _dot(x, gain)
+    surprise = (observed - _dot(x, state.mean[c])) / variance
+    for j in range(len(x)):
+        state.mean[c, j] += gain[j] * surprise
+        state.last[c, j] = x[j]
+    state.scale[c, 0] = 1.0 / variance
+    state.scale[c, 1] += math.log(variance)
+    if state.references[c] == EXACT:
+        _cholesky_update(state.factor[c], x[: state.factor.shape[1]])  # spoils x, which is not needed any more
+
+
+@_counted_by_caller
+def _choose(actions, one_set, thetas, work):
+    """The best action of every chain into `work.winners`; returns how many scores were computed."""
+    chains = thetas.shape[0]
+    arms, count = actions.arms[one_set], actions.means.shape[1]
+    lanes = work.best.shape[1]
+    panels = -(-count // lanes)
+    lonely = chains % _CHAINS == 1
+    tiled = chains - 1 if lonely else chains
+    tiles = -(-tiled // _CHAINS)
+    first = min(_BLOCK, panels)
+    for i in range(work.best.shape[0]):
+        work.order[i] = i
         for lane in range(lanes):
-            best[i, lane] = kept_best[order[i], lane]
-            where[i, lane] = kept_where[order[i], lane]
+            work.best[i, lane] = -np.inf
+            work.where[i, lane] = 0
+    _lay_out(thetas, work, tiled, lonely)
+    for q in range(tiles):
+        rows = slice(q * _CHAINS, (q + 1) * _CHAINS)
+        _score(arms, 0, first, work.layout[q], work.best[rows], work.where[rows])
+    if lonely:
+        _score(arms, 0, first, work.alone, work.best[tiled:], work.where[tiled:])
+    computed = first * chains
+    for i in range(work.ends.shape[0]):
+        work.ends[i] = panels if i < chains else 0
+    if len(actions.scores) and panels > first:
+        _prune(actions, thetas, work, first, panels)
+        # tiles of chains that need about as many panels; insertion sort, a lonely chain stays by itself
+        for i in range(1, tiled):
+            j = i
+            while j > 0 and work.ends[work.order[j - 1]] < work.ends[work.order[j]]:
+                work.order[j - 1], work.order[j] = work.order[j], work.order[j - 1]
+                j -= 1
+        _lay_out(thetas, work, tiled, lonely)
+        for i in range(tiled):
+            for lane in range(lanes):
+                work.kept_best[i, lane] = work.best[i, lane]
+                work.kept_where[i, lane] = work.where[i, lane]
+        for i in range(tiled):
+            for lane in range(lanes):
+                work.best[i, lane] = work.kept_best[work.order[i], lane]
+                work.where[i, lane] = work.kept_where[work.order[i], lane]
+    for block in range(first, panels, _BLOCK):
+        stop, busy = min(block + _BLOCK, panels), False
+        for q in range(tiles):
+            end = min(stop, work.ends[work.order[q * _CHAINS]])
+            if end > block:
+                rows = slice(q * _CHAINS, (q + 1) * _CHAINS)
+                _score(arms, block, end, work.layout[q], work.best[rows], work.where[rows])
+                computed += (end - block) * min(_CHAINS, tiled - q * _CHAINS)
+                busy = True
+        if not busy:
+            break
+    if lonely:
+        end = work.ends[tiled]
+        _score(arms, first, end, work.alone, work.best[tiled:], work.where[tiled:])
+        computed += end - first
+    for i in range(chains):
+        c = work.order[i]
+        zero = _dot(thetas[c], thetas[c]) == 0.0
+        work.winners[c] = actions.fallback if zero else _winner(work.best[i], work.where[i], lanes, count)
+    return computed * lanes
+
+
+@_counted_by_caller
+def _lay_out(thetas, work, tiled, lonely):
+    """Parameters of the chains, in their present order, feature by feature."""
+    dimension = work.layout.shape[1]
+    for i in range(tiled):
+        for k in range(dimension):
+            work.layout[i // _CHAINS, k, i % _CHAINS] = thetas[work.order[i], k]
+    if lonely:
+        for k in range(dimension):
+            work.alone[k, 0] = thetas[tiled, k]
+
+
+@_counted_by_caller
+def _prune(actions, thetas, work, first, panels):
+    """How many panels every chain needs, after the first ones have been scored (module docstring)."""
+    star = _dot(actions.theta, actions.theta)
+    lanes = work.best.shape[1]
+    unit = 2.0**-24 if work.best.itemsize == 4 else 2.0**-53
+    for c in range(thetas.shape[0]):
+        found = -np.inf
+        for lane in range(lanes):
+            found = max(found, work.best[c, lane])
+        squared = _dot(thetas[c], thetas[c])
+        along = _dot(thetas[c], actions.theta) / star
+        across = math.sqrt(max(0.0, squared - along * along * star))
+        # scores and bounds are rounded: an inner product of d terms errs by less than this
+        slack = 4.0 * (work.layout.shape[1] + 4) * unit * actions.reach * math.sqrt(squared)
+        if not along > 0.0:
+            continue
+        low, high = first, panels
+        while low < high:
+            middle = (low + high) // 2
+            position = middle * lanes
+            if along * actions.scores[position] + across * actions.perpendicular[position] + slack < found:
+                high = middle
+            else:
+                low = middle + 1
+        work.ends[c] = low

@@ -47,8 +47,8 @@ def play(
     if not np.isfinite(regret).all():
         seed, chain, column = np.argwhere(~np.isfinite(regret))[0]
         raise TrainingError(
-            f"{type(agent).__name__} ({' x '.join(agent.laws[chain])}), seed {agent.seeds[seed]}, step {time[column]} or before: "
-            "theta is not a number; check prior_variance and noise"
+            f"{type(agent).__name__} ({' x '.join(agent.laws[chain])}), seed {agent.seeds[seed]}, step {time[column]} or "
+            "before: theta is not a number; check prior_variance and noise"
         )
     place = agent.place
     return Trajectory(
@@ -91,9 +91,7 @@ class _Run:
         zeros = torch.zeros((seeds, chains), dtype=torch.float64, device=agent.device)
         self.log_determinant, self.regret, self.reward, self.optimal = (zeros.clone() for _ in range(4))
         width = dimension if self.exact else max(size, 1)
-        self.rows = [
-            [GaussianRows(game.seed, stream, width) for game in games] for stream in ("reference", "perturbation")
-        ]
+        self.rows = [[GaussianRows(game.seed, stream, width) for game in games] for stream in ("reference", "perturbation")]
         entries = max(width, games[0].actions * dimension if self.fresh else 0)
         self.ahead = max(1, min(256, CHUNK_BYTES // (8 * seeds * entries)))
         self.tables: list[torch.Tensor] = []
@@ -119,7 +117,11 @@ class _Run:
         self.position, self.filled = 0, rounds
 
     def round(self, ahead: int) -> torch.Tensor | None:
-        """Play one round; the chosen indices (seeds, chains), or None on the sphere. `ahead` rounds are drawn when none are left."""
+        """Play one round; `ahead` rounds are drawn when none are left.
+
+        Returns:
+            The chosen indices (seeds, chains), or None on the sphere.
+        """
         if self.position == self.filled:
             self._draw(ahead)
         reference, perturbation, noise = (table[:, self.position] for table in self.tables)

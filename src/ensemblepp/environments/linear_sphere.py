@@ -1,4 +1,4 @@
-"""Compact-action linear bandit: the decision set is the unit sphere (paper, Appendix "Additional Experiments on Linear Bandit").
+"""Compact-action linear bandit: the unit sphere (paper, Appendix "Additional Experiments on Linear Bandit").
 
 theta* ~ N(0, prior_variance I), reward <x, theta*> + N(0, noise^2). For a parameter theta the best action is theta / |theta|,
 and the regret of x is |theta*| - <x, theta*>.

@@ -20,7 +20,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure, panels = plt.subplots(
         len(ensembles),
         len(environments),
-        figsize=(1.0 + 2.6 * len(environments), 0.4 + 2.2 * len(ensembles)),
+        # a single panel is wider than its legend
+        figsize=(1.0 + max(2.6 * len(environments), 4.4), 0.4 + 2.2 * len(ensembles)),
         sharex=True,
         sharey="col",
         squeeze=False,

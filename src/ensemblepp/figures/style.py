@@ -9,15 +9,44 @@ import numpy as np
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from ensemblepp.statistics import mean_interval
 
 _PALETTE = sns.color_palette("colorblind")
+#: Of Paul Tol's "muted" scheme, for when the palette above is used up.
+_INDIGO, _WINE, _TEAL, _OLIVE, _ROSE, _PURPLE = sns.color_palette(
+    ["#332288", "#882255", "#44AA99", "#999933", "#CC6677", "#AA4499"]
+)
 
-#: Agents that the paper's figures share keep their colour everywhere; others take the remaining ones in order.
-COLOURS = {"TS": (0.15, 0.15, 0.15), "Ensemble++": _PALETTE[0], "ES": _PALETTE[1], "Greedy": _PALETTE[4]}
-_OTHERS = [colour for index, colour in enumerate(_PALETTE) if index not in (0, 1, 4)]
+#: Agents that several figures share keep their colour everywhere; others take the free ones in order. Relatives stand beside
+#: each other: inflated agents are lighter, the classical ensemble sampling is redder.
+COLOURS = {
+    "TS": (0.15, 0.15, 0.15),
+    "TS (inflated)": _PALETTE[7],
+    "Ensemble++": _PALETTE[0],
+    "Ensemble++ (inflated)": _PALETTE[9],
+    "Ensemble++ (exact subspace)": _INDIGO,
+    "ES": _PALETTE[1],
+    "ES (independent members)": _PALETTE[3],
+    "RRLS": _PALETTE[5],
+    "LinUCB": _PALETTE[2],
+    "Greedy": _PALETTE[4],
+}
+_OTHERS = [_WINE, _TEAL, _OLIVE, _ROSE, _PURPLE, _PALETTE[6], _PALETTE[8]]
+
+#: Laws of the reference, with the marker that tells them apart in print: (colour, marker). The pair of laws of Ensemble++ and
+#: of ES have the colour of these agents.
+LAWS = {
+    "gaussian": (_PALETTE[0], "o"),
+    "sphere": (_PALETTE[9], "s"),
+    "cube": (_PALETTE[2], "^"),
+    "coordinate": (_PALETTE[1], "D"),
+    "sparse": (_PALETTE[4], "v"),
+}
+
+#: What a law is called where its name in the configuration says too little.
+LAW_LABELS = {"raw_gaussian": "N(0, I/M)"}
 
 
 def apply() -> None:
@@ -60,6 +89,43 @@ def band(axes: Axes, curve: xr.DataArray, *, colour: tuple[float, ...], label: s
     axes.plot(time, mean, color=colour, label=label, **{"linewidth": 1.6, **line})
     if np.isfinite(lower).any():
         axes.fill_between(time, lower, upper, color=colour, alpha=0.18, linewidth=0)
+
+
+def interval_line(
+    axes: Axes, places: Sequence[float], values: xr.DataArray, *, colour: tuple[float, ...], label: str, **line
+) -> None:
+    """Mean over seeds and its 95 % interval, as bars, at each of `places`; `values` has the dimension seed and one more."""
+    mean, lower, upper = mean_interval(values.transpose("seed", ...).values, axis=0)
+    axes.plot(places, mean, color=colour, label=label, **{"linewidth": 1.4, "marker": "o", "markersize": 4} | line)
+    if np.isfinite(lower).any():
+        axes.vlines(places, lower, upper, color=colour, linewidth=1)
+
+
+def level(axes: Axes, values: xr.DataArray, *, colour: tuple[float, ...], label: str, **line) -> None:
+    """Mean over seeds and its 95 % interval as a horizontal line and band, for an agent without an ensemble size."""
+    mean, lower, upper = mean_interval(values.values)
+    axes.axhline(mean, color=colour, label=label, **{"linewidth": 1.4} | line)
+    if np.isfinite(lower):
+        axes.axhspan(lower, upper, color=colour, alpha=0.18, linewidth=0)
+
+
+def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
+    """A logarithmic axis of ensemble sizes with their numbers; of many sizes, every other power of two."""
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(min(sizes) / 2**0.4, max(sizes) * 2**0.4)
+    shown = list(sizes) if len(sizes) <= 6 else [size for size in sizes if size & (size - 1) == 0][::2]
+    axes.set_xticks(shown, labels=[str(size) for size in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("ensemble size M")
+
+
+def regret_axis(axes: Axes) -> None:
+    """A logarithmic axis of regret with plain numbers."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}" if value >= 1 else f"{value:g}"))
+    axes.yaxis.set_minor_locator(LogLocator(base=10, subs=(3, 4, 6, 7, 8, 9), numticks=100))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def round_axis(axes: Axes, horizon: int) -> None:

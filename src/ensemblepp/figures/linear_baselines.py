@@ -1,0 +1,54 @@
+"""Final regret of linear agents by ensemble size, with a line for each agent that has none (baselines, varying contexts)."""
+
+from __future__ import annotations
+
+import textwrap
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from ensemblepp.figures import style
+from ensemblepp.selection import agent_runs, ensemble_sizes
+
+MARKERS = "osD^v"
+
+#: Of the lines of agents without an ensemble; Thompson sampling, the first, is dashed in all figures.
+LINES = ("--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """One panel per environment: means over seeds with 95 % intervals."""
+    final = dataset[["regret"]].isel(time=-1)
+    runs = {str(name): agent_runs(final, name) for name in dataset["agent"].values}
+    sizes = {name: ensemble_sizes(of) for name, of in runs.items()}
+    ensembles = [name for name in runs if sizes[name] != [0]]
+    single = [name for name in runs if name not in ensembles]
+    shown = sorted({size for name in ensembles for size in sizes[name]})
+    environments = dataset["environment"].values
+    figure, panels = plt.subplots(1, len(environments), figsize=(1.9 + 2.5 * len(environments), 3.4), squeeze=False)
+    for axes, environment in zip(panels[0], environments, strict=True):
+        for place, name in enumerate(ensembles):
+            style.interval_line(
+                axes,
+                # side by side, so that their intervals can be seen
+                np.array(sizes[name]) * 2 ** (0.12 * (place - (len(ensembles) - 1) / 2)),
+                runs[name]["regret"].sel(environment=environment, ensemble_size=sizes[name]),
+                **_look(runs[name], place),
+                marker=MARKERS[place % len(MARKERS)],
+            )
+        for place, name in enumerate(single):
+            regret = runs[name]["regret"].sel(environment=environment, ensemble_size=0)
+            style.level(axes, regret, **_look(runs[name], place), linestyle=LINES[place % len(LINES)])
+        style.size_axis(axes, shown)
+        style.regret_axis(axes)
+        axes.set_title(textwrap.fill(str(dataset["title"].sel(environment=environment).values), 26), fontsize=9)
+    panels[0, 0].set_ylabel("final regret")
+    panels[0, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    return figure
+
+
+def _look(runs: xr.Dataset, position: int) -> dict[str, object]:
+    label = str(runs["label"].values)
+    return {"label": label, "colour": style.colour(label, position)}
