@@ -78,6 +78,19 @@ def padded(dimension: int) -> int:
 # --------------------------------------------------------------------------------------- words for the code emitted
 
 
+def _words(context, builder, signature, values):
+    """The index type, a function that makes constants of it, and one that gives the data of an array argument."""
+    index = context.get_value_type(types.intp)
+
+    def number(value):
+        return ir.Constant(index, value)
+
+    def data(position):
+        return context.make_array(signature.args[position])(context, builder, values[position]).data
+
+    return index, number, data
+
+
 def _splat(builder, value, vector):
     """`value` in every lane."""
     undefined, lanes = ir.Constant(vector, ir.Undefined), vector.count
@@ -110,14 +123,7 @@ def _tile(chains: int, panels: int):
         vector, integers = ir.VectorType(real, lanes), ir.VectorType(whole, lanes)
 
         def codegen(context, builder, signature, values):
-            def data(position):
-                return context.make_array(signature.args[position])(context, builder, values[position]).data
-
-            index = context.get_value_type(types.intp)
-
-            def number(value):
-                return ir.Constant(index, value)
-
+            index, number, data = _words(context, builder, signature, values)
             _, first, groups, dimension = values[:4]
             fma = _fma(builder, lanes, size)
             table = builder.bitcast(data(0), vector.as_pointer())
@@ -237,13 +243,7 @@ def _pass(vectors: int, update: bool, product: bool):
         vector = ir.VectorType(real, lanes)
 
         def codegen(context, builder, signature, values):
-            def data(position):
-                return context.make_array(signature.args[position])(context, builder, values[position]).data
-
-            index = context.get_value_type(types.intp)
-
-            def number(value):
-                return ir.Constant(index, value)
+            index, number, data = _words(context, builder, signature, values)
 
             def columns(pointer):
                 """Pointers to the registers' worth of columns that start at `pointer`."""
