@@ -61,15 +61,15 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
 
 def summary(dataset: xr.Dataset) -> xr.Dataset:
     """Regret over seeds: mean, standard error, quantiles at every stored time, and every seed's final regret."""
-    regret = dataset["regret"].astype("float64")
-    count = regret.notnull().sum("seed")
-    quantiles = regret.quantile(list(QUANTILES), dim="seed").astype("float32")
+    # a combination was run for every seed or for none, so nothing is skipped: NaN stays NaN
+    regret = dataset["regret"]
+    deviation = regret.std("seed", ddof=1, skipna=False, dtype=float)
     return xr.Dataset(
         {
-            "mean": regret.mean("seed").astype("float32"),
-            "standard_error": (regret.std("seed", ddof=1) / np.sqrt(count.where(count > 1))).astype("float32"),
-            "quantile": quantiles,
-            "final_regret": dataset["regret"].isel(time=-1, drop=True),
+            "mean": regret.mean("seed", skipna=False, dtype=float).astype("float32"),
+            "standard_error": (deviation / np.sqrt(regret.sizes["seed"])).astype("float32"),
+            "quantile": regret.quantile(list(QUANTILES), dim="seed", skipna=False).astype("float32"),
+            "final_regret": regret.isel(time=-1, drop=True),
         },
         attrs={key: dataset.attrs[key] for key in ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")},
     ).assign_coords(title=dataset["title"], label=dataset["label"])
