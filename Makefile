@@ -3,6 +3,7 @@
 #   make test        the whole test suite
 #   make report      the report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone a quarter of an hour)
+#   make linear      the linear studies at the paper's scale, and their published side (about 20 minutes)
 #   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint
 #   make docs        copy what README shows from results/quick to docs/quick
@@ -19,8 +20,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RUN := $(BIN)/python -m
+LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
-.PHONY: reproduce report publish paper test lint docs lock clean install
+.PHONY: reproduce report linear publish paper test lint docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all --config scale=$(SCALE)
@@ -28,6 +30,10 @@ reproduce: $(INSTALLED)
 
 report: $(INSTALLED)
 	@$(RUN) ensemblepp report --scale $(SCALE)
+
+linear: $(INSTALLED)
+	@$(RUN) snakemake --cores all $(addprefix study_,$(LINEAR)) --config scale=paper
+	@$(RUN) ensemblepp publish
 
 publish: $(INSTALLED)
 	@$(RUN) ensemblepp publish

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensemblepp.streams import MAX_WIDTH, StepNoise, Stream, generator
+from ensemblepp.streams import MAX_WIDTH, GaussianRows, StepNoise, Stream, generator
 
 STREAMS = get_args(Stream)
 
@@ -45,15 +45,20 @@ def test_first_normals_of_seed_7(stream, draws):
 
 
 def test_step_noise_of_seeds_0_and_5():
-    """Golden values of steps 1 and 65 (the second chunk), at the start of the vector and beyond its 64th entry."""
+    """Golden values of steps 1 and 65 (the second chunk), at the seams of the vector: entries 0 and 1, 15 and 16, 64 and 65."""
     steps = take(StepNoise([0, 5], "reference", 66), 65)
-    assert steps[0, :, :2].tolist() == [[1.3224655100483502, -1.1071875675152807], [0.36357304533150997, -1.3185142791764874]]
-    assert steps[64, :, :2].tolist() == [[1.389816969531539, -0.2003616339200236], [0.30398155964136275, 0.9842858272145086]]
-    assert steps[0, :, 64:].tolist() == [[0.624845290122034, 0.6246466863296624], [0.7274952487208103, -0.981630531775051]]
-    assert steps[64, :, 64:].tolist() == [
-        [-1.2043151288678684, -0.37095226268737647],
-        [0.11762403185006431, 1.7901887216219061],
+    assert steps[0, :, :2].tolist() == [[1.3224655100483502, 1.416244965760963], [0.36357304533150997, 0.15789157710285917]]
+    assert steps[64, :, :2].tolist() == [
+        [-2.1198454146364725, 0.040699982963871895],
+        [-1.0114292774610922, 2.8969343472298243],
     ]
+    assert steps[0, :, 15:17].tolist() == [
+        [-0.05934680309739482, 1.4233944883814738],
+        [-0.3179256461999515, 1.2899755959982344],
+    ]
+    assert steps[64, :, 15:17].tolist() == [[0.8991773698223221, 2.098694336203542], [1.5269239089115205, -0.811067571675717]]
+    assert steps[0, :, 64:].tolist() == [[0.6459120224879051, -0.5577058618245222], [-0.7883684781126227, -0.7536121372348776]]
+    assert steps[64, :, 64:].tolist() == [[0.6687726980573325, -0.7781924114473557], [-2.6179446098661634, 0.4463289146320724]]
 
 
 def test_the_generator_is_new_at_every_call():
@@ -74,7 +79,7 @@ def test_seeds_and_names_give_uncorrelated_streams():
     assert np.abs(correlation).max() < Z / math.sqrt(50_000)
 
 
-@pytest.mark.parametrize("width", [1, 2, 8, 63, 64, 65, 100, 512, 1023])
+@pytest.mark.parametrize("width", [1, 2, 8, 15, 16, 17, 63, 64, 65, 100, 128, 129, 256, 257, 512, 513, 1023])
 def test_narrow_vectors_begin_wide_ones(width):
     """All ensemble sizes of a seed share their draws: width w is the first w entries of width 1,024."""
     narrow = take(StepNoise([0, 1], "perturbation", width), 70)
@@ -99,14 +104,32 @@ def test_other_seeds_change_no_value(width):
         assert np.array_equal(together[:, [row]], take(StepNoise([seed], "reference", width), 70))
 
 
-def test_narrow_noise_is_the_stream_of_that_name():
-    """Below 65 entries a step takes 64 normals of the named stream, whatever the width."""
-    plain = generator(8, "reward_noise").standard_normal((70, 64))
-    assert np.array_equal(take(StepNoise([8], "reward_noise", 1), 70)[:, 0, 0], plain[:, 0])
+def test_a_vector_s_entries_come_from_seven_streams():
+    """Entry 0 from the named stream, 1..15 from "name/1", and so on: a step takes no more normals than its width reaches into."""
+    plain = generator(8, "reward_noise").standard_normal(70)
+    assert np.array_equal(take(StepNoise([8], "reward_noise", 1), 70)[:, 0, 0], plain)
+    pieces = [plain[:, None]]
+    for start, end in itertools.pairwise((1, 16, 64, 128, 256, 512, 1024)):
+        pieces.append(generator(8, f"reward_noise/{start}").standard_normal((70, end - start)))
+        wide = take(StepNoise([8], "reward_noise", end), 70)[:, 0]
+        assert np.array_equal(wide, np.concatenate(pieces, axis=1))
+
+
+@pytest.mark.parametrize("width", [1, 3, 100])
+def test_rows_of_one_seed_are_taken_in_any_portions(width):
+    """150 steps at once, or 1, 6, 93 and 50 of them; they are what `StepNoise` gives, and the caller's to change."""
+    whole = GaussianRows(4, "agent", width).take(150)
+    assert (whole.shape, whole.dtype) == ((150, width), np.float64)
+    rows = GaussianRows(4, "agent", width)
+    portions = [rows.take(steps) for steps in (1, 6, 93, 50)]
+    assert np.array_equal(np.concatenate(portions), whole)
+    assert np.array_equal(take(StepNoise([9, 4], "agent", width), 150)[:, 1], whole)
+    portions[0][:] = 0.0
+    assert np.array_equal(GaussianRows(4, "agent", width).take(150), whole)
 
 
 def test_step_noise_is_standard_normal():
-    """3,000 steps of width 80 around the seam at 64: Kolmogorov-Smirnov, mean 0, and covariance I entry by entry."""
+    """3,000 steps of width 80, over the seams at 1, 16 and 64: Kolmogorov-Smirnov, mean 0, and covariance I by entry."""
     draws = take(StepNoise([0], "reference", 80), 3000)[:, 0]
     assert stats.kstest(draws.ravel(), "norm").pvalue > 1e-3
     assert np.abs(draws.mean(axis=0)).max() < Z / math.sqrt(3000)
@@ -127,3 +150,5 @@ def test_steps_are_uncorrelated():
 def test_width_beyond_the_table_is_refused(width):
     with pytest.raises(ValueError, match=f"width must be in 1..1024, found {width}"):
         StepNoise([0], "reference", width)
+    with pytest.raises(ValueError, match=f"width must be in 1..1024, found {width}"):
+        GaussianRows(0, "reference", width)

@@ -124,7 +124,7 @@ def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
         "python": sys.version.split()[0],
         "seconds": seconds,
         "seconds_per_step": seconds / horizon,
-        "versions": {name: version(name) for name in ("ensemblepp", "numpy", "scipy", "torch", "xarray", "netCDF4")},
+        "versions": {name: version(name) for name in ("ensemblepp", "numba", "numpy", "scipy", "torch", "xarray", "netCDF4")},
     }
 
 

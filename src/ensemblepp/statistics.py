@@ -43,6 +43,14 @@ def mean_interval(values: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.nd
     return mean, mean - half, mean + half
 
 
+def summary(values: np.ndarray) -> tuple[float, float, float, float]:
+    """Mean, its interval's two bounds as in `mean_interval`, and median of numbers, of which NaN do not count."""
+    values = np.asarray(values, dtype=float)
+    present = values[~np.isnan(values)]
+    mean, lower, upper = mean_interval(present)
+    return float(mean), float(lower), float(upper), float(np.median(present)) if present.size else np.nan
+
+
 def excess_over_yardstick(dataset: xr.Dataset, agent: str) -> xr.DataArray:
     """Regret at the horizon minus Thompson sampling's, seed by seed: both met the same bandit and the same noise.
 
@@ -125,6 +133,20 @@ SIZE_RULES: dict[str, Callable[..., np.ndarray]] = {"two-sided": first_within, "
 
 def _first(passes: np.ndarray) -> np.ndarray:
     return np.where(passes.any(-1), passes.argmax(-1), passes.shape[-1])
+
+
+def minimum_size(excess: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ensemble size that a rule of `SIZE_RULES` gives, with its 95 % bootstrap interval over seeds.
+
+    Args:
+        excess: over Thompson sampling per round, shape (seeds, ..., sizes), sizes ascending.
+        rule: its name.
+
+    Returns:
+        (position, lowest, highest) along the sizes, each of the shape between; the number of sizes stands for "none of them".
+    """
+    decide = SIZE_RULES[rule]
+    return decide(excess.mean(axis=0)), *percentile_interval(decide(resampled_means(excess)))
 
 
 def growth_exponents(sizes: np.ndarray, factors: np.ndarray) -> np.ndarray:

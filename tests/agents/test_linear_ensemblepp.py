@@ -1,118 +1,47 @@
-"""Linear Ensemble++ against the closed form, and against a literal implementation of the paper's equations.
+"""Linear Ensemble++ against the closed form, and step by step against a literal implementation of the paper's equations.
 
-The agent works in information form with Sherman-Morrison updates, batched over seeds and pairs of laws. The reference
-implementation below does none of that: one run at a time, precision matrices inverted explicitly, laws drawn by loops.
+The agent works in information form with Sherman-Morrison updates, batched over seeds and pairs of laws. The literal runs do
+none of that. Whole games in the compiled kernel: test_linear_rounds.py.
 """
 
 import itertools
 import math
 
+import literal
 import numpy as np
 import pytest
+from linear_games import PAIRS, PERTURBATIONS, Recorder, StepByStep, bandit, ensemble, same
 
 from ensemblepp.agents.linear_ensemblepp import LinearEnsemblePlusPlus
 from ensemblepp.distributions import LAWS
-from ensemblepp.environments.base import Choice
-from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.simulate import simulate
-from ensemblepp.streams import StepNoise, generator
+from ensemblepp.streams import StepNoise
 
-PRIOR_VARIANCE = 10.0
+PRIOR_VARIANCE = literal.PRIOR_VARIANCE
 
 #: Standard errors that a Monte Carlo mean may be off; 5 are exceeded by chance once in 1.7 million comparisons.
 Z = 5.0
 
 
-def bandit(seeds, dimension: int, actions: int) -> LinearFinite:
-    return LinearFinite(
-        seeds,
-        dimension=dimension,
-        actions=actions,
-        feature_bound=5**-0.5,
-        prior_variance=PRIOR_VARIANCE,
-        noise=1.0,
-    )
-
-
-def ensemble(seeds, dimension: int, size: int, references=LAWS, perturbations=LAWS) -> LinearEnsemblePlusPlus:
-    return LinearEnsemblePlusPlus(
-        seeds,
-        dimension=dimension,
-        ensemble_size=size,
-        references=references,
-        perturbations=perturbations,
-        prior_variance=PRIOR_VARIANCE,
-    )
-
-
-def literal_reference(law: str, gaussian: np.ndarray) -> np.ndarray:
-    """zeta of one standard normal vector, by the sampling algorithms of the paper's appendix (s = 2)."""
-    size = len(gaussian)
-    order = sorted(range(size), key=lambda index: -abs(gaussian[index]))
-    if law == "gaussian":
-        return np.array([float(value) for value in gaussian])
-    if law == "sphere":
-        return np.array([math.sqrt(size) * value / math.sqrt(sum(other**2 for other in gaussian)) for value in gaussian])
-    kept = {"cube": size, "coordinate": 1, "sparse": min(2, size)}[law]
-    zeta = np.zeros(size)
-    for index in order[:kept]:
-        zeta[index] = math.copysign(math.sqrt(size / kept), gaussian[index])
-    return zeta
-
-
-def literal_perturbation(law: str, gaussian: np.ndarray) -> np.ndarray:
-    """z = zeta / |zeta| (paper, Appendix "Sampling, Isotropy, ...")."""
-    zeta = literal_reference(law, gaussian)
-    return zeta / np.linalg.norm(zeta)
-
-
-def literal_run(environment: LinearFinite, seed: int, size: int, laws: tuple[str, str], rounds: int):
-    """One run by the equations "incre-posterior", "incre-matrix-factor" and "ensemble++_theta_linear": actions, regret."""
-    features, theta = environment.decisions().features[0], environment.theta[0]
-    dimension = len(theta)
-    noise, reference, perturbation = (
-        StepNoise([seed], stream, width) for stream, width in (("reward_noise", 1), ("reference", size), ("perturbation", size))
-    )
-    columns = math.sqrt(PRIOR_VARIANCE) * generator(seed, "agent").standard_normal((size, dimension))
-    factor = columns.T / math.sqrt(size)
-    precision, mean = np.eye(dimension) / PRIOR_VARIANCE, np.zeros(dimension)
-    actions, regret = [], []
-    for _ in range(rounds):
-        sampled = mean + factor @ literal_reference(laws[0], reference.next()[0])
-        action = int(np.argmax(features @ sampled))
-        x = features[action]
-        y = x @ theta + noise.next()[0, 0]
-        z = literal_perturbation(laws[1], perturbation.next()[0])
-        posterior = precision + np.outer(x, x)
-        covariance = np.linalg.inv(posterior)
-        mean = covariance @ (precision @ mean + x * y)
-        factor = covariance @ (precision @ factor + np.outer(x, z))
-        precision = posterior
-        actions.append(action)
-        regret.append((features @ theta).max() - x @ theta)
-    return actions, np.cumsum(regret)
-
-
 @pytest.mark.parametrize(("dimension", "size", "actions", "rounds"), [(10, 8, 30, 120), (10, 16, 30, 80), (50, 4, 60, 70)])
-def test_all_25_pairs_repeat_a_literal_implementation(dimension, size, actions, rounds):
+def test_all_30_pairs_repeat_a_literal_implementation_step_by_step(dimension, size, actions, rounds):
     """Same streams, same A_0: the same action in every round, and so the same regret, for every pair of laws, 2 seeds."""
     seeds = (0, 5)
-    trajectory = simulate(bandit(seeds, dimension, actions), ensemble(seeds, dimension, size), rounds)
-    pairs = list(itertools.product(LAWS, LAWS))
-    assert trajectory.action.shape == (2, 25, rounds)
+    trajectory = simulate(StepByStep(bandit(seeds, dimension, actions)), ensemble(seeds, dimension, size), rounds)
+    assert trajectory.action.shape == (2, 30, rounds)
     for row, seed in enumerate(seeds):
-        for chain, pair in enumerate(pairs):
-            chosen, regret = literal_run(bandit([seed], dimension, actions), seed, size, pair, rounds)
-            assert trajectory.action[row, chain].tolist() == chosen, (seed, pair)
-            np.testing.assert_allclose(trajectory.regret[row, chain], regret, rtol=1e-6, atol=1e-5)
+        for chain, pair in enumerate(PAIRS):
+            run = literal.run(bandit([seed], dimension, actions), literal.EnsemblePlusPlus(seed, dimension, size, pair), rounds)
+            assert trajectory.action[row, chain].tolist() == run.action.tolist(), (seed, pair)
+            np.testing.assert_allclose(trajectory.regret[row, chain], run.regret, rtol=1e-6, atol=1e-5)
     # the comparison has something to tell apart: the laws lead to different paths
-    assert len({tuple(path) for path in trajectory.action[0].tolist()}) >= 15
+    assert len({tuple(path) for path in trajectory.action.reshape(60, rounds).tolist()}) >= 30
 
 
 def played(dimension: int, size: int, rounds: int):
     """An agent after real rounds: (agent, its A_0, features and rewards met, perturbation Gaussians), round first."""
     seeds = (0, 1)
-    environment, agent = bandit(seeds, dimension, 40), ensemble(seeds, dimension, size, references=("gaussian",))
+    environment, agent = bandit(seeds, dimension, 40), ensemble(seeds, dimension, size, references=["gaussian"])
     start, features, rewards = agent.factor, [], []
     for _ in range(rounds):
         choice = agent.act(environment.decisions())
@@ -130,7 +59,7 @@ def relative_error(found: np.ndarray, expected: np.ndarray) -> float:
 
 @pytest.mark.parametrize("size", [1, 2, 8, 10, 64])
 def test_factor_after_300_rounds_is_the_perturbed_ridge_solution(size):
-    """All five perturbation laws, M below, at and above d = 10, 2 seeds: relative error below 1e-8.
+    """All six perturbation laws, M below, at and above d = 10, 2 seeds: relative error below 1e-8.
 
     Twice: by the normal equations (Sigma_0^-1 + X^T X) A = Sigma_0^-1 A_0 + X^T Z, and as the paper's "optimal-solution",
     A = theta* + theta_0, where theta* minimises sum_s (z_s - <theta + theta_0, x_s>)^2 + lambda |theta|^2 (least squares
@@ -139,9 +68,9 @@ def test_factor_after_300_rounds_is_the_perturbed_ridge_solution(size):
     rounds, dimension = 300, 10
     agent, start, features, rewards, gaussians = played(dimension, size, rounds)
     penalty = np.eye(dimension) / PRIOR_VARIANCE
-    for seed, (chain, law) in itertools.product(range(2), enumerate(LAWS)):
+    for seed, (chain, law) in itertools.product(range(2), enumerate(PERTURBATIONS)):
         x, y, prior = features[:, seed, chain], rewards[:, seed, chain], start[seed, chain]
-        z = np.array([literal_perturbation(law, gaussian) for gaussian in gaussians[:, seed]])
+        z = np.array([literal.perturbation(law, gaussian) for gaussian in gaussians[:, seed]])
         mean = np.linalg.solve(penalty + x.T @ x, x.T @ y)
         factor = np.linalg.solve(penalty + x.T @ x, penalty @ prior + x.T @ z)
         assert relative_error(agent.posterior.mean[seed, chain], mean) < 1e-8
@@ -161,7 +90,7 @@ def test_error_of_the_factor_does_not_grow_with_the_dimension():
     for size in (8, 128):
         agent, start, features, _, gaussians = played(50, size, 300)
         x, prior = features[:, 1, 1], start[1, 1]
-        z = np.array([literal_perturbation("sphere", gaussian) for gaussian in gaussians[:, 1]])
+        z = np.array([literal.perturbation("sphere", gaussian) for gaussian in gaussians[:, 1]])
         factor = np.linalg.solve(np.eye(50) / PRIOR_VARIANCE + x.T @ x, prior / PRIOR_VARIANCE + x.T @ z)
         assert relative_error(agent.factor[1, 1], factor) < 1e-8
 
@@ -169,13 +98,12 @@ def test_error_of_the_factor_does_not_grow_with_the_dimension():
 def test_ensemble_sampling_is_a_slice_of_all_pairs_bit_for_bit():
     """ES, the coordinate reference alone with the sphere perturbation: same actions, regret, posterior and factor."""
     seeds = (0, 1, 2)
-    whole, slice_ = ensemble(seeds, 10, 8), ensemble(seeds, 10, 8, ["coordinate"], ["sphere"])
-    full = simulate(bandit(seeds, 10, 50), whole, 300)
-    part = simulate(bandit(seeds, 10, 50), slice_, 300)
+    whole, slice_ = ensemble(seeds, 10, 8), ensemble(seeds, 10, 8, references=["coordinate"], perturbations=["sphere"])
+    full = simulate(StepByStep(bandit(seeds, 10, 50)), whole, 300)
+    part = simulate(StepByStep(bandit(seeds, 10, 50)), slice_, 300)
     chain = whole.chains.index(("coordinate", "sphere"))
     assert slice_.chains == (("coordinate", "sphere"),)
-    for name in ("action", "regret", "reward", "optimal"):
-        assert np.array_equal(getattr(full, name)[:, chain], getattr(part, name)[:, 0])
+    assert same(full, part, chains=[chain])
     assert np.array_equal(whole.posterior.mean[:, chain], slice_.posterior.mean[:, 0])
     assert np.array_equal(whole.factor[:, chain], slice_.factor[:, 0])
 
@@ -186,7 +114,7 @@ def test_ensemble_sampling_is_a_slice_of_all_pairs_bit_for_bit():
 def test_gaussian_and_sphere_perturbations_give_the_same_run(left, right):
     """They are one law after the normalisation, so these chains coincide exactly."""
     agent = ensemble((0,), 10, 8)
-    trajectory = simulate(bandit((0,), 10, 50), agent, 100)
+    trajectory = simulate(StepByStep(bandit((0,), 10, 50)), agent, 100)
     first, second = (agent.chains.index(pair) for pair in (left, right))
     assert np.array_equal(trajectory.action[:, first], trajectory.action[:, second])
 
@@ -206,8 +134,8 @@ def test_large_ensembles_track_the_posterior_covariance(law):
     """
     seeds = (0, 1)
     for size, inside in ((1024, True), (64, False)):
-        agent = ensemble(seeds, 20, size, ["gaussian"], [law])
-        simulate(bandit(seeds, 20, 50), agent, 300)
+        agent = ensemble(seeds, 20, size, references=["gaussian"], perturbations=[law])
+        simulate(StepByStep(bandit(seeds, 20, 50)), agent, 300)
         for seed in range(2):
             values = spectrum(agent, seed, 0)
             assert (values[0] >= 0.5 and values[-1] <= 1.5) == inside
@@ -216,15 +144,15 @@ def test_large_ensembles_track_the_posterior_covariance(law):
 def test_small_ensembles_have_a_singular_covariance():
     """A is d x M: with M < d its rank is M, so Sigma / 2 <= A A^T cannot hold; with M >= d it is d."""
     for size in (1, 4, 10, 30):
-        agent = ensemble((0,), 10, size, ["gaussian"], ["sphere"])
-        simulate(bandit((0,), 10, 50), agent, 50)
+        agent = ensemble((0,), 10, size, references=["gaussian"], perturbations=["sphere"])
+        simulate(StepByStep(bandit((0,), 10, 50)), agent, 50)
         assert np.linalg.matrix_rank(agent.factor[0, 0]) == min(size, 10)
 
 
 def test_initial_factor_has_the_prior_covariance_on_average():
     """E[A_0 A_0^T] = Sigma_0 over 2,000 seeds: diagonal 10 with variance 2 * 100 / M, off it 0 with variance 100 / M."""
     seeds, size = range(2000), 4
-    start = ensemble(seeds, 3, size, ["gaussian"], ["sphere"]).factor[:, 0]
+    start = ensemble(seeds, 3, size, references=["gaussian"], perturbations=["sphere"]).factor[:, 0]
     products = start @ start.transpose(0, 2, 1)
     variance = np.where(np.eye(3, dtype=bool), 2.0, 1.0) * PRIOR_VARIANCE**2 / size
     error = np.sqrt(variance / len(seeds))
@@ -238,21 +166,10 @@ def test_initial_members_are_nested_in_the_ensemble_size():
     np.testing.assert_allclose(small, large[:, :4], rtol=1e-14)
 
 
-class Recorder:
-    """A decision set that keeps the parameter vectors it is asked to maximise."""
-
-    def __init__(self):
-        self.theta = []
-
-    def maximise(self, theta):
-        self.theta.append(theta.copy())
-        return Choice(np.zeros(theta.shape[:2], dtype=int), np.zeros_like(theta))
-
-
 def test_sampled_parameters_have_mean_mu_and_covariance_a_a_transposed():
     """theta = mu + A zeta over 20,000 draws of every reference law; with M < d the covariance is singular, as it must be."""
-    agent = ensemble((0,), 5, 3, LAWS, ["sphere"])
-    simulate(bandit((0,), 5, 30), agent, 20)
+    agent = ensemble((0,), 5, 3, perturbations=["sphere"])
+    simulate(StepByStep(bandit((0,), 5, 30)), agent, 20)
     recorder = Recorder()
     for _ in range(20_000):
         agent.act(recorder)
@@ -267,9 +184,9 @@ def test_sampled_parameters_have_mean_mu_and_covariance_a_a_transposed():
 
 
 def test_other_seeds_do_not_change_a_run():
-    """Seeds 0..3 together equal each of them alone, bit for bit."""
-    together = simulate(bandit(range(4), 10, 50), ensemble(range(4), 10, 8), 100)
+    """Seeds 0..3 together equal each of them alone, bit for bit, step by step."""
+    together = simulate(StepByStep(bandit(range(4), 10, 50)), ensemble(range(4), 10, 8), 100)
     for seed in range(4):
-        alone = simulate(bandit([seed], 10, 50), ensemble([seed], 10, 8), 100)
+        alone = simulate(StepByStep(bandit([seed], 10, 50)), ensemble([seed], 10, 8), 100)
         assert np.array_equal(together.action[seed], alone.action[0])
         assert np.array_equal(together.regret[seed], alone.regret[0])

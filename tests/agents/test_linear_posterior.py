@@ -59,3 +59,19 @@ def test_transform_multiplies_by_the_covariance():
     vectors = rng.standard_normal((2, 2, 4))
     expected = [[posterior.covariance[s, c] @ vectors[s, c] for c in range(2)] for s in range(2)]
     np.testing.assert_allclose(posterior.transform(vectors), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("prior_variance", [10.0, 0.3])
+def test_inflation_is_the_formula_with_an_explicit_determinant(prior_variance):
+    """beta_t = sqrt(lambda) + sqrt(2 log(1/delta) + log det(Sigma^-1 / lambda)), before and after 200 updates; else 1."""
+    rng = np.random.default_rng(0)
+    posterior = LinearPosterior(2, 3, 5, prior_variance)
+    assert posterior.inflation(0.1).shape == (2, 3, 1)
+    np.testing.assert_allclose(posterior.inflation(0.1), prior_variance**-0.5 + np.sqrt(2 * np.log(10)))
+    for _ in range(200):
+        posterior.update(rng.uniform(-0.5, 0.5, (2, 3, 5)), rng.standard_normal((2, 3)))
+    for delta in (0.01, 0.5):
+        determinants = np.linalg.slogdet(prior_variance * np.linalg.inv(posterior.covariance))[1]
+        expected = prior_variance**-0.5 + np.sqrt(2 * np.log(1 / delta) + determinants)
+        np.testing.assert_allclose(posterior.inflation(delta)[..., 0], expected, rtol=1e-10)
+    assert (posterior.inflation(None) == 1.0).all()

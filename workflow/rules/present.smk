@@ -74,3 +74,14 @@ for table in declared("tables"):
             "make table {params.name} of study {wildcards.study}"
         shell:
             "python -m ensemblepp table --name {params.name} --dataset {input:q} {output:q} 2> {log:q}"
+
+
+# A target for each study: `snakemake study_laws_d10` makes all that belongs to it, and nothing else.
+for study in STUDIES:
+
+    rule:
+        name:
+            f"study_{study.replace('-', '_')}"
+        input:
+            CONFIG.files(study),
+        localrule: True

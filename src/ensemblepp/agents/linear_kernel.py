@@ -56,10 +56,10 @@ TILE = _CHAINS
 _BLOCK = 2 * _PANELS
 
 #: For functions that allocate nothing: no reference counts, which would cost more than the arithmetic at d = 10.
-_counted_by_caller = njit(cache=True, _nrt=False)
+_counted_by_caller = njit(cache=True, error_model="numpy", _nrt=False)
 
 #: The same, and sums may be reordered to use vector registers.
-_reordered = njit(cache=True, _nrt=False, fastmath={"reassoc", "contract", "nsz"})
+_reordered = njit(cache=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"})
 
 #: State vectors are padded with zeros to a multiple of this: whole registers of float32.
 _PAD = _REGISTER_BYTES // 4
@@ -213,14 +213,14 @@ def _score(arms, first, end, theta, best, where):
 
 @_counted_by_caller
 def _winner(best, where, lanes, actions):
-    """The action with the best score of one chain, the lowest on ties; -1 if no score is a number."""
+    """The action with the best score of one chain, the lowest on ties; -1 if that is no finite number."""
     score, action = -np.inf, -1
     for lane in range(lanes):
         if best[lane] >= score and best[lane] > -np.inf:
             position = min(where[lane] * lanes + lane, actions - 1)
             if best[lane] > score or position < action:
                 score, action = best[lane], position
-    return action
+    return action if score < np.inf else -1
 
 
 # ------------------------------------------------------------------------------------------------------- state
@@ -447,7 +447,7 @@ class _Scores(NamedTuple):
     winners: np.ndarray  #: (chains,) the best actions
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def play(actions, acting, disturbing, noise, state, outputs, prior_precision, log_delta):
     """Play `len(noise)` rounds with every chain of one seed; what changes is in `state`, so calls can follow each other.
 
@@ -505,6 +505,8 @@ def play(actions, acting, disturbing, noise, state, outputs, prior_precision, lo
                 expected = _dot(own, actions.theta)
             else:
                 action = work.winners[c]
+                if action < 0:
+                    return t, c, computed
                 own[:] = actions.features[one_set, action]
                 expected = actions.means[one_set, action]
                 if outputs.chosen.size:
@@ -679,7 +681,11 @@ def _prune(actions, thetas, work, first, panels):
             found = max(found, work.best[c, lane])
         squared = _dot(thetas[c], thetas[c])
         along = _dot(thetas[c], actions.theta) / star
-        across = math.sqrt(max(0.0, squared - along * along * star))
+        # not |theta|^2 - along^2 |theta*|^2, which cancels
+        across = 0.0
+        for j in range(thetas.shape[1]):
+            across += (thetas[c, j] - along * actions.theta[j]) ** 2
+        across = math.sqrt(across)
         # scores and bounds are rounded: an inner product of d terms errs by less than this
         slack = 4.0 * (work.layout.shape[1] + 4) * unit * actions.reach * math.sqrt(squared)
         if not along > 0.0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
@@ -9,29 +11,37 @@ import xarray as xr
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from ensemblepp.distributions import LAWS
+from ensemblepp.distributions import LAWS, Perturbation
 from ensemblepp.errors import ResultError
+from ensemblepp.figures import style
 from ensemblepp.selection import agent_runs, ensemble_sizes
+
+#: Up to so many ensemble sizes there is room for a number in every cell.
+NUMBERED = 5
 
 
 def draw(dataset: xr.Dataset) -> Figure:
     """Rows are environments, columns ensemble sizes; a cell is mean final regret over seeds divided by TS's."""
-    final = dataset["regret"].isel(time=-1)
+    final = dataset[["regret"]].isel(time=-1)
     # the agent that ran every pair, and exact Thompson sampling, the yardstick
-    pairs = final.notnull().any(["environment", "ensemble_size", "seed"]).sum(["reference", "perturbation"])
+    pairs = final["regret"].notnull().any(["environment", "ensemble_size", "seed"]).sum(["reference", "perturbation"])
     agent = str(dataset["agent"].values[int(pairs.argmax("agent"))])
     if "ts" not in dataset["agent"].values:
         raise ResultError("the heat-map divides by exact Thompson sampling: add agent 'ts' to the study in config/studies.yaml")
-    yardstick = agent_runs(dataset, "ts")["regret"].isel(time=-1).sel(ensemble_size=0).mean("seed")
-    ran = final.sel(agent=agent).dropna("reference", how="all").dropna("perturbation", how="all")
-    references, perturbations = ([law for law in LAWS if law in ran[name].values] for name in ("reference", "perturbation"))
+    yardstick = agent_runs(final, "ts")["regret"].sel(ensemble_size=0).mean("seed")
+    ran = final["regret"].sel(agent=agent).dropna("reference", how="all").dropna("perturbation", how="all")
+    references = [law for law in LAWS if law in ran["reference"].values]
+    perturbations = [law for law in get_args(Perturbation) if law in ran["perturbation"].values]
     ratio = ran.sel(reference=references, perturbation=perturbations).mean("seed") / yardstick
-    environments, sizes = dataset["environment"].values, ensemble_sizes(dataset.sel(agent=agent))
+    environments, sizes = dataset["environment"].values, ensemble_sizes(final.sel(agent=agent))
 
+    numbered = len(sizes) <= NUMBERED
+    side = 1.95 if numbered else 0.92
     figure, panels = plt.subplots(
         len(environments),
         len(sizes),
-        figsize=(1.6 + 1.95 * len(sizes), 0.9 + 1.95 * len(environments)),
+        # cells are square; below the panels the laws' names need an inch
+        figsize=(1.8 + side * len(sizes), 1.15 + side * len(references) / len(perturbations) * len(environments)),
         squeeze=False,
         sharex=True,
         sharey=True,
@@ -47,25 +57,28 @@ def draw(dataset: xr.Dataset) -> Figure:
                 ax=axes,
                 norm=norm,
                 cmap="cividis",
-                annot=True,
+                annot=numbered,
                 fmt=".1f",
                 annot_kws={"size": 7},
                 cbar=False,
                 square=True,
-                linewidths=0.4,
-                xticklabels=perturbations,
+                linewidths=0.4 if numbered else 0.2,
+                xticklabels=[style.LAW_LABELS.get(law, law) for law in perturbations],
                 yticklabels=references,
             )
-            axes.tick_params(length=0, labelsize=7)
+            axes.tick_params(length=0, labelsize=7 if numbered else 6.5, pad=1)
             axes.tick_params(axis="x", labelrotation=90)
             axes.tick_params(axis="y", labelrotation=0)
             if row == 0:
-                axes.set_title(f"M = {size}")
-        panels[row, 0].set_ylabel(f"{dataset['title'].sel(environment=environment).values}\n\nreference", fontsize=8)
+                axes.set_title(f"M = {size}", fontsize=10 if numbered else 9)
+        title = str(dataset["title"].sel(environment=environment).values)
+        if not numbered:
+            title = title.replace(", ", ",\n")
+        panels[row, 0].set_ylabel(f"{title}\n\nreference", fontsize=8 if numbered else 7)
     for axes in panels[-1]:
-        axes.set_xlabel("perturbation", fontsize=8)
+        axes.set_xlabel("perturbation", fontsize=8 if numbered else 7)
     mappable = plt.cm.ScalarMappable(norm=norm, cmap="cividis")
-    bar = figure.colorbar(mappable, ax=panels, shrink=0.7, pad=0.015, label="mean final regret / TS")
+    bar = figure.colorbar(mappable, ax=panels, shrink=0.7 if numbered else 0.9, pad=0.015, label="mean final regret / TS")
     ticks = [tick for tick in (0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100) if norm.vmin <= tick <= norm.vmax]
     bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     bar.minorticks_off()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
@@ -14,8 +12,8 @@ from ensemblepp.selection import agent_runs, ensemble_sizes
 
 MARKERS = "osD^v"
 
-#: Of the lines of agents without an ensemble; Thompson sampling, the first, is dashed in all figures.
-LINES = ("--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+#: Of agents without an ensemble, which share a panel and often a value.
+LINES = {"TS": "--", "TS (inflated)": (0, (8, 2)), "LinUCB": "-.", "Greedy": ":", "RRLS": (0, (5, 1, 1, 1, 1, 1))}
 
 
 def draw(dataset: xr.Dataset) -> Figure:
@@ -29,6 +27,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = dataset["environment"].values
     figure, panels = plt.subplots(1, len(environments), figsize=(1.9 + 2.5 * len(environments), 3.4), squeeze=False)
     for axes, environment in zip(panels[0], environments, strict=True):
+        for place, name in enumerate(single):
+            regret, look = runs[name]["regret"].sel(environment=environment, ensemble_size=0), _look(runs[name], place)
+            style.level(axes, regret, **look, linestyle=LINES.get(look["label"], "-"))
         for place, name in enumerate(ensembles):
             style.interval_line(
                 axes,
@@ -38,12 +39,9 @@ def draw(dataset: xr.Dataset) -> Figure:
                 **_look(runs[name], place),
                 marker=MARKERS[place % len(MARKERS)],
             )
-        for place, name in enumerate(single):
-            regret = runs[name]["regret"].sel(environment=environment, ensemble_size=0)
-            style.level(axes, regret, **_look(runs[name], place), linestyle=LINES[place % len(LINES)])
         style.size_axis(axes, shown)
         style.regret_axis(axes)
-        axes.set_title(textwrap.fill(str(dataset["title"].sel(environment=environment).values), 26), fontsize=9)
+        axes.set_title(_two_lines(str(dataset["title"].sel(environment=environment).values)), fontsize=9)
     panels[0, 0].set_ylabel("final regret")
     panels[0, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
     return figure
@@ -52,3 +50,9 @@ def draw(dataset: xr.Dataset) -> Figure:
 def _look(runs: xr.Dataset, position: int) -> dict[str, object]:
     label = str(runs["label"].values)
     return {"label": label, "colour": style.colour(label, position)}
+
+
+def _two_lines(title: str) -> str:
+    """A title that is wider than a panel goes on after its last comma."""
+    head, comma, tail = title.rpartition(", ")
+    return f"{head},\n{tail}" if comma and len(title) > 26 else title

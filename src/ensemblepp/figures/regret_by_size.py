@@ -43,7 +43,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                 colour, marker = style.LAWS[reference]
                 curve = regret.sel(environment=environment, reference=reference, perturbation=laws[0])
                 # side by side, so that their intervals can be seen
-                beside = sizes * 2 ** (0.09 * (place - (len(references) - 1) / 2))
+                beside = sizes * 2 ** (0.06 * (place - (len(references) - 1) / 2))
                 style.interval_line(
                     axes, beside, curve, colour=colour, label=reference, marker=marker, linewidth=1.1, markersize=3.5
                 )
@@ -51,11 +51,11 @@ def draw(dataset: xr.Dataset) -> Figure:
                 yardstick = agent_runs(final, YARDSTICK)["regret"].sel(environment=environment, ensemble_size=0)
                 style.level(axes, yardstick, colour=style.colour("TS"), label="TS", linestyle="--")
             style.size_axis(axes, sizes)
-            style.regret_axis(axes)
             if axes in panels[0]:
                 axes.set_title(", ".join(style.LAW_LABELS.get(law, law) for law in laws), fontsize=9)
             if axes not in panels[-1]:
                 axes.set_xlabel("")
+        style.regret_axis(row[0])
         row[0].set_ylabel(f"{dataset['title'].sel(environment=environment).values}\n\nfinal regret")
     figure.suptitle("perturbation law", fontsize=10)
     panels[0, -1].legend(title="reference law", alignment="left", loc="upper left", bbox_to_anchor=(1.02, 1))

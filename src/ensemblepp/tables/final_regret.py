@@ -7,40 +7,35 @@ import pandas as pd
 import xarray as xr
 
 from ensemblepp.selection import agent_runs, ensemble_sizes
-from ensemblepp.statistics import mean_interval
-
-#: The yardstick of linear bandits, if the study has it.
-YARDSTICK = "ts"
+from ensemblepp.statistics import YARDSTICK, excess_over_yardstick, summary
 
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:
     """One row per environment, agent and ensemble size; of several pairs of laws, the paper's (gaussian, sphere).
 
-    Tails are heavy at small M, so the median stands beside the mean. Where the study has exact Thompson sampling, the
+    Tails are heavy at small M, so the medians stand beside the means. Where the study has exact Thompson sampling, the
     excess over it is paired by seed: both met the same bandit and the same noise.
     """
-    final = dataset.isel(time=-1)
-    yardstick = agent_runs(final, YARDSTICK)["regret"].sel(ensemble_size=0) if YARDSTICK in final["agent"].values else None
+    final = dataset[["regret"]].isel(time=-1).astype(float)
+    runs = {str(agent): agent_runs(final, agent) for agent in final["agent"].values}
+    # the yardstick has no excess over itself
+    compared = [agent for agent in runs if agent != YARDSTICK] if YARDSTICK in runs else []
+    excess = {agent: excess_over_yardstick(dataset, agent) for agent in compared}
     rows = []
     for environment in final["environment"].values:
-        for agent in final["agent"].values:
-            runs = agent_runs(final, agent)
-            for size in ensemble_sizes(runs):
-                regret = runs["regret"].sel(environment=environment, ensemble_size=size).dropna("seed")
-                mean, lower, upper = (float(value) for value in mean_interval(regret.values))
+        for agent, of_agent in runs.items():
+            for size in ensemble_sizes(of_agent):
+                place = {"environment": environment, "ensemble_size": size}
+                regret = of_agent["regret"].sel(place).dropna("seed").values
                 row = {
                     "environment": str(final["title"].sel(environment=environment).values),
-                    "agent": str(runs["label"].values),
+                    "agent": str(of_agent["label"].values),
                     "M": str(size) if size else "-",
                     "seeds": regret.size,
-                    "mean regret": mean,
-                    "95 % low": lower,
-                    "95 % high": upper,
-                    "median": float(np.median(regret.values)),
                 }
-                if yardstick is not None:
-                    excess = (regret - yardstick.sel(environment=environment)).values
-                    bounds = mean_interval(excess) if agent != YARDSTICK else (np.nan,) * 3
-                    row |= dict(zip(("over TS", "over TS low", "over TS high"), map(float, bounds), strict=True))
+                row |= dict(zip(("mean regret", "95 % low", "95 % high", "median"), summary(regret), strict=True))
+                if YARDSTICK in runs:
+                    over = excess[agent].sel(place).values if agent in excess else np.array([])
+                    row |= dict(zip(("over TS", "over TS low", "over TS high", "over TS median"), summary(over), strict=True))
                 rows.append(row)
     return pd.DataFrame(rows)
