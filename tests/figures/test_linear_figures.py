@@ -373,6 +373,12 @@ def test_without_a_moderate_size_all_are_shown():
     assert [line.get_label() for line in axes.get_lines()] == ["TS", "ES, M = 2", "ES, M = 4"]
 
 
+def test_a_lone_moderate_size_is_named():
+    figure = draw("es_regret", ensembles(sizes=(2, 8)))
+    assert [line.get_label() for line in figure.axes[0].get_lines()] == ["TS", "ES, M = 8"]
+    assert legend(figure.axes[1]) == ["TS", "ES, M = 8", "Ensemble++", "Ensemble++, median", "ES", "ES, median"]
+
+
 def test_final_regret_of_ensembles_has_means_intervals_and_medians():
     dataset, sizes = ensembles(), [2, 8, 128, 1024]
     for axes, environment in zip(draw("es_regret", dataset).axes[1::2], ("d10-100", "d40-1000"), strict=True):

@@ -17,7 +17,9 @@ def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     from ensemblepp.results import atomic_path, read_dataset
 
     style.apply()
-    figure = importlib.import_module(f"ensemblepp.figures.{name}").draw(read_dataset(dataset))
+    data = read_dataset(dataset)
+    figure = importlib.import_module(f"ensemblepp.figures.{name}").draw(data)
+    style.sign(figure, data)
     for output in outputs:
         with atomic_path(output) as temporary:
             # no date in the file: equal data give equal bytes

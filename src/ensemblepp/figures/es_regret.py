@@ -45,9 +45,9 @@ def _over_time(axes: Axes, dataset: xr.Dataset, environment: str) -> None:
             style.band(axes, curve, colour=style.colour(label, position), label=label, linestyle="--")
         elif name == "es":
             moderate = [size for size in sizes if MODERATE[0] <= size <= MODERATE[1]]
-            for size, text, colour in style.by_size(label, moderate or sizes, position):
+            for size, _, colour in style.by_size(label, moderate or sizes, position):
                 curve = runs["regret"].sel(environment=environment, ensemble_size=size)
-                style.band(axes, curve, colour=colour, label=text)
+                style.band(axes, curve, colour=colour, label=f"{label}, M = {size}")
 
 
 def _by_size(axes: Axes, final: xr.Dataset, environment: str) -> None:

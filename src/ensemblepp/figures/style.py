@@ -9,6 +9,7 @@ import numpy as np
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from ensemblepp.statistics import mean_interval
@@ -141,3 +142,12 @@ def round_axis(axes: Axes, horizon: int) -> None:
     axes.set_xlim(0, horizon)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlabel("round")
+
+
+def sign(figure: Figure, dataset: xr.Dataset) -> None:
+    """Say below a figure what it was made from, for whoever meets it without its caption."""
+    facts = dataset.attrs
+    text = f"study {facts['study']}, scale {facts['scale']}: {facts['seeds']} seeds, {facts['horizon']:,} rounds"
+    strip = 0.18 / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, strip, 1, 1 - strip))
+    figure.text(0.995, 0.25 * strip, text, ha="right", va="bottom", fontsize=7, color=(0.45, 0.45, 0.45))
