@@ -282,3 +282,105 @@ def test_time_is_thinned_to_a_subset_with_both_ends(tmp_path, monkeypatch):
                 dataset[name].sel(environment="posts", agent="ts", ensemble_size=0, seed=1).isel(reference=0, perturbation=0)
             )
             np.testing.assert_array_equal(cells, run[name].sel(time=time).isel(reference=0, perturbation=0, seed=0))
+
+
+# --------------------------------------------------------------------------------------- pairs of laws, diagnostics
+
+PAIRS = {"es": ("coordinate", "sphere"), "cubed": ("gaussian", "cube")}
+
+
+def paired(agents: list[str], horizon: int = 12, **linear: object) -> Config:
+    """Studies of TS, of pairs of laws, and of the agent that runs them."""
+    pairs = {
+        name: {"kind": "pair", "label": name.upper(), "of": "linear", "reference": laws[0], "perturbation": laws[1]}
+        for name, laws in PAIRS.items()
+    }
+    grid = {"environments": ["near"], "horizon": horizon, "seeds": 3, "seeds_per_block": 2, "ensemble_sizes": [3, 2]}
+    values = CONFIG | {
+        "agents": CONFIG["agents"] | pairs | {"linear": CONFIG["agents"]["linear"] | linear},
+        "studies": {"pairs": {"title": "Pairs", "agents": agents, "scales": {"quick": grid}}},
+    }
+    return load(values)
+
+
+def aggregate_of(config: Config, monkeypatch: pytest.MonkeyPatch, folder: Path) -> xr.Dataset:
+    """The study's dataset, after its blocks have run in `folder`."""
+    monkeypatch.chdir(folder)
+    for block in config.blocks("pairs"):
+        blocks.run(block.spec, block.path, code=fingerprint(*block.modules))
+    aggregate(config, "pairs", "pairs.nc")
+    return read_dataset("pairs.nc")
+
+
+def test_a_pair_shows_the_chain_of_its_laws(monkeypatch, tmp_path):
+    """Every cell of two pairs is the number of `linear`'s run file; they stand at the law "none", like TS."""
+    dataset = aggregate_of(paired(["ts", "es", "cubed"]), monkeypatch, tmp_path)
+    assert sorted(path.name for path in (tmp_path / "results/quick/runs/near").iterdir()) == ["linear", "ts"]
+    assert dataset["agent"].values.tolist() == ["ts", "es", "cubed"]
+    assert dataset["label"].values.tolist() == ["TS", "ES", "CUBED"]
+    assert dataset["reference"].values.tolist() == dataset["perturbation"].values.tolist() == ["none"]
+    compared = 0
+    for (text, seeds), size, agent in itertools.product(SEEDS_OF_FILES.items(), (2, 3), ("es", "cubed")):
+        run = run_file("near", "linear", size, text)
+        for name, seed in itertools.product(("regret", "reward", "optimal"), seeds):
+            found = dataset[name].sel(environment="near", agent=agent, ensemble_size=size, seed=seed).squeeze().values
+            laws = dict(zip(("reference", "perturbation"), PAIRS[agent], strict=True))
+            assert np.array_equal(found, run[name].sel(laws).sel(seed=seed).values)
+            compared += 1
+    assert compared == 2 * 2 * 3 * 3
+    regret = dataset["regret"].sel(environment="near").squeeze()
+    assert not np.array_equal(regret.sel(agent="es", ensemble_size=3), regret.sel(agent="cubed", ensemble_size=3))
+    assert int(dataset["regret"].notnull().sum()) == (1 + 2 * 2) * 3 * 12
+    assert len(json.loads(dataset.attrs["codes"])) == 6, "two blocks of seeds for TS and for each of two sizes"
+
+
+def test_pairs_beside_their_agent(monkeypatch, tmp_path):
+    """The agent keeps its laws, and the pair is the same curve at the law "none"."""
+    dataset = aggregate_of(paired(["linear", "es"]), monkeypatch, tmp_path)
+    assert dataset["reference"].values.tolist() == ["gaussian", "coordinate", "none"]
+    regret = dataset["regret"].sel(environment="near")
+    pair = regret.sel(agent="es", reference="none", perturbation="none")
+    chain = regret.sel(agent="linear", reference="coordinate", perturbation="sphere")
+    assert np.array_equal(pair.values, chain.values)
+    assert regret.sel(agent="es", reference="coordinate").isnull().all()
+    assert regret.sel(agent="linear", reference="none").isnull().all()
+    assert int(regret.notnull().sum()) == (2 * 4 + 2) * 3 * 12
+
+
+def test_blocks_on_the_coarse_grid_meet_blocks_with_every_round(monkeypatch, tmp_path):
+    """4 pairs x 2,600 rounds are stored coarsely, TS on the grid of long horizons: the dataset has the same times of both."""
+    dataset = aggregate_of(paired(["ts", "es"], horizon=2600), monkeypatch, tmp_path)
+    assert (int(dataset["time"][0]), int(dataset["time"][-1])) == (1, 2600)
+    with xr.open_dataset("results/quick/runs/near/ts/M0/T2600/seeds0-1.nc") as run:
+        assert run.sizes["time"] > 500
+        cells = dataset["regret"].sel(environment="near", agent="ts", ensemble_size=0, seed=[0, 1]).squeeze()
+        assert np.array_equal(cells, run["regret"].sel(time=dataset["time"]).squeeze())
+    with xr.open_dataset("results/quick/runs/near/linear/M2/T2600/seeds0-1.nc") as run:
+        assert np.array_equal(run["time"], dataset["time"])
+    assert not dataset["regret"].sel(agent="es", ensemble_size=2).isnull().any()
+
+
+def test_diagnostics_land_in_the_dataset(monkeypatch, tmp_path):
+    """They have the dimensions of regret, and NaN for the agents that say nothing; a pair shows its own chain's."""
+    dataset = aggregate_of(paired(["ts", "linear", "es"], horizon=30, track_covariance=True), monkeypatch, tmp_path)
+    for name in ("tracking_low", "tracking_high"):
+        values = dataset[name].sel(environment="near")
+        assert dataset[name].dims == FACTORS
+        assert values.sel(agent="ts").isnull().all()
+        for text, seeds in SEEDS_OF_FILES.items():
+            with xr.open_dataset(f"results/quick/runs/near/linear/M3/T30/seeds{text}.nc") as run:
+                place = {"reference": run["reference"], "perturbation": run["perturbation"], "seed": list(seeds)}
+                cells = values.sel(agent="linear", ensemble_size=3).sel(place)
+                assert np.array_equal(cells, run[name].sel(time=dataset["time"]).transpose(*cells.dims))
+                chain = run[name].sel(reference="coordinate", perturbation="sphere", time=dataset["time"])
+                pair = values.sel(agent="es", ensemble_size=3, reference="none", perturbation="none", seed=list(seeds))
+                assert np.array_equal(pair, chain.transpose(*pair.dims))
+    low, high = (dataset[f"tracking_{end}"].sel(agent="linear") for end in ("low", "high"))
+    assert float((high - low).min()) >= 0
+
+
+def test_the_part_of_a_study_of_pairs_aggregates_to_the_same_bytes(monkeypatch, tmp_path):
+    config = paired(["ts", "es"])
+    aggregate_of(config, monkeypatch, tmp_path)
+    aggregate(load(config.part("pairs")), "pairs", "again.nc")
+    assert Path("again.nc").read_bytes() == Path("pairs.nc").read_bytes()

@@ -190,9 +190,32 @@ def test_contents_of_a_run_file(table, tmp_path):
     }
     # regret is 1 per wrong class, so right rounds and regret add up to the time
     assert (data["optimal"] + data["regret"] == data["time"]).all()
+    assert not {"tracking_low", "tracking_high"} & set(data)
     assert set(data.attrs) == {"spec", "code", "device"}
     assert json.loads(data.attrs["spec"]) == specification
     assert (data.attrs["code"], data.attrs["device"]) == ("fingerprint", "cpu")
+
+
+def test_what_an_agent_says_of_itself_stands_in_the_run_file(tmp_path):
+    """Diagnostics beside regret, at the same thinned times; the choices are those of a run without them."""
+    told = result(linear_spec("linear-ensemble++", (0, 1), 12, horizon=150, track_covariance=True), tmp_path, "told")
+    plain = result(linear_spec("linear-ensemble++", (0, 1), 12, horizon=150, precision="float64"), tmp_path, "plain")
+    assert told["regret"].dims == told["tracking_low"].dims == ("reference", "perturbation", "seed", "time")
+    assert told["tracking_low"].dtype == told["tracking_high"].dtype == np.float32
+    assert told["tracking_low"].attrs["long_name"] == "tracking low"
+    assert (told["tracking_low"] > 0).all()
+    assert (told["tracking_low"] <= told["tracking_high"]).all()
+    assert told.sizes["time"] < 120 < plain.sizes["time"]
+    assert np.array_equal(told["action"], plain["action"])
+    np.testing.assert_allclose(told["regret"], plain["regret"].sel(time=told["time"]), rtol=1e-6, atol=1e-5)
+
+
+def test_a_block_of_many_chains_is_stored_on_the_coarse_grid(tmp_path):
+    """25 pairs x 401 rounds are more than 10,000 entries; the actions stay."""
+    data = result(linear_spec("linear-ensemble++", (0, 0), 4, horizon=401), tmp_path)
+    assert data.sizes["time"] < 120
+    assert data["time"].values[[0, -1]].tolist() == [1, 401]
+    assert data.sizes["step"] == 401
 
 
 def test_what_varies_from_run_to_run_stands_in_a_json_file(tmp_path):
@@ -203,7 +226,7 @@ def test_what_varies_from_run_to_run_stands_in_a_json_file(tmp_path):
     assert record["python"] == platform.python_version()
     assert record["seconds"] > 0
     assert record["seconds_per_step"] == pytest.approx(record["seconds"] / 100)
-    assert record["versions"].keys() >= {"ensemblepp", "numpy", "torch"}
+    assert record["versions"].keys() >= {"ensemblepp", "numba", "numpy", "torch"}
     assert all(found == version(name) for name, found in record["versions"].items())
 
 
@@ -250,13 +273,22 @@ def test_a_horizon_beyond_the_data_is_refused(table, tmp_path):
     assert list(tmp_path.glob("run*")) == []
 
 
-def test_a_log_tells_the_progress(tmp_path, capsys):
-    """Not a terminal: a line per 10 % on standard error, for one call per round."""
-    with Progress(100, "small ts") as progress:
-        run(linear_spec("ts", (0, 1), 0), tmp_path / "run.nc", on_step=progress.step)
+def test_a_log_tells_the_progress(table, tmp_path, capsys):
+    """Not a terminal: a line per 10 % on standard error, of rounds summed over seeds; a neural agent tells every round."""
+    with Progress(200, "table greedy") as progress:
+        run(table_spec(table, "greedy", (0, 1), 0, horizon=100), tmp_path / "run.nc", on_step=progress.step)
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(" %)")[0] for line in lines] == [
-        f"small ts: step {share}/100 ({share}" for share in range(10, 101, 10)
+        f"table greedy: step {2 * share}/200 ({share}" for share in range(10, 101, 10)
+    ]
+
+
+def test_a_linear_agent_tells_its_progress_seed_by_seed(tmp_path, capsys):
+    with Progress(400, "small ts") as progress:
+        run(linear_spec("ts", (0, 3), 0), tmp_path / "run.nc", on_step=progress.step)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" %)")[0] for line in lines] == [
+        f"small ts: step {100 * seed}/400 ({25 * seed}" for seed in range(1, 5)
     ]
 
 
@@ -274,6 +306,13 @@ def test_a_gpu_that_is_not_there_is_an_error_and_not_a_slow_run(monkeypatch):
         ConfigError, match=r"^config/config.yaml: device: found 'cuda': torch sees no GPU here; use cpu or auto$"
     ):
         resolve_device("cuda")
+
+
+def test_a_linear_run_without_the_gpu_it_asks_for_names_the_setting(monkeypatch, tmp_path):
+    """Linear agents follow `linear_device`."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=r"linear_device.*found 'cuda': torch sees no GPU here"):
+        run(linear_spec("ts", (0, 0), 0) | {"device": "cuda"}, tmp_path / "run.nc")
 
 
 def test_linear_jobs_do_not_import_torch(monkeypatch):

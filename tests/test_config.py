@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -141,6 +142,7 @@ def test_parsing_loads_no_heavy_library():
 # --------------------------------------------------------------------------------------------------- single faults
 
 LAWS = "'gaussian', 'sphere', 'cube', 'coordinate' or 'sparse'"
+PERTURBATIONS = "'gaussian', 'sphere', 'cube', 'coordinate', 'sparse' or 'raw_gaussian'"
 SEEDS = "must be a number of at least 1, or a list of whole numbers, each only once"
 ENVIRONMENTS, AGENTS, STUDIES = (f"config/{name}.yaml: {name}" for name in ("environments", "agents", "studies"))
 QUICK = f"{STUDIES}.curves.scales.quick"
@@ -152,6 +154,7 @@ QUICK = f"{STUDIES}.curves.scales.quick"
         ("horizont", 3, "config/config.yaml: horizont: unknown key; config/README.md lists the keys"),
         ("scale", "huge", "config/config.yaml: scale: found 'huge': input should be 'smoke', 'quick' or 'paper'"),
         ("device", "tpu", "config/config.yaml: device: found 'tpu': input should be 'auto', 'cpu' or 'cuda'"),
+        ("linear_device", "auto", "config/config.yaml: linear_device: found 'auto': input should be 'cpu' or 'cuda'"),
         ("mirror", "nowhere", "config/config.yaml: mirror: found 'nowhere': not a folder"),
         ("agents", [], "config/agents.yaml: agents: found []: input should be a valid dictionary"),
         # environments
@@ -163,7 +166,8 @@ QUICK = f"{STUDIES}.curves.scales.quick"
         (
             "environments/line/kind",
             "round",
-            f"{ENVIRONMENTS}.line.kind: found 'round': input should be 'linear_finite', 'classification', 'moderation'",
+            f"{ENVIRONMENTS}.line.kind: found 'round': input should be "
+            "'linear_finite', 'linear_sphere', 'classification', 'moderation'",
         ),
         ("environments/line/kind", None, f"{ENVIRONMENTS}.line.kind: field required"),
         ("environments/line/actions", None, f"{ENVIRONMENTS}.line.actions: field required"),
@@ -174,6 +178,12 @@ QUICK = f"{STUDIES}.curves.scales.quick"
         ),
         ("environments/line/noise", -0.5, f"{ENVIRONMENTS}.line.noise: found -0.5: input should be greater than or equal to 0"),
         ("environments/line/noise", float("inf"), f"{ENVIRONMENTS}.line.noise: found inf: input should be a finite number"),
+        ("environments/line/features", "ball", f"{ENVIRONMENTS}.line.features: found 'ball': input should be 'cube' or 'sphere'"),
+        (
+            "environments/ball",
+            {"kind": "linear_sphere", "title": "Ball", "dimension": 4, "actions": 5},
+            f"{ENVIRONMENTS}.ball.actions: unknown key; config/README.md lists the keys",
+        ),
         (
             "environments/posts/language_model",
             "bert",
@@ -190,7 +200,8 @@ QUICK = f"{STUDIES}.curves.scales.quick"
             "agents/ts/kind",
             "ucb",
             f"{AGENTS}.ts.kind: found 'ucb': input should be "
-            "'linear_ts', 'linear_ensemblepp', 'greedy', 'neural_ensemblepp', 'custom'",
+            "'linear_ts', 'linear_ensemblepp', 'pair', 'ensemble_sampling', 'rrls', 'linear_greedy', 'linear_ucb', 'greedy', "
+            "'neural_ensemblepp', 'custom'",
         ),
         (
             "agents/linear/references",
@@ -201,6 +212,70 @@ QUICK = f"{STUDIES}.curves.scales.quick"
             "agents/linear/perturbations",
             [],
             f"{AGENTS}.linear.perturbations: found []: list should have at least 1 item after validation, not 0",
+        ),
+        (
+            "agents/linear/references",
+            ["raw_gaussian"],
+            f"{AGENTS}.linear.references.0: found 'raw_gaussian': input should be {LAWS}",
+        ),
+        (
+            "agents/linear/perturbations",
+            ["cauchy"],
+            f"{AGENTS}.linear.perturbations.0: found 'cauchy': input should be {PERTURBATIONS}",
+        ),
+        ("agents/ts/inflation_delta", 1.0, f"{AGENTS}.ts.inflation_delta: found 1.0: input should be less than 1"),
+        ("agents/ts/inflation_delta", 0, f"{AGENTS}.ts.inflation_delta: found 0: input should be greater than 0"),
+        ("agents/ts/prior_variance", 0, f"{AGENTS}.ts.prior_variance: found 0: input should be greater than 0"),
+        (
+            "agents/ts/precision",
+            "half",
+            f"{AGENTS}.ts.precision: found 'half': input should be 'auto', 'mixed' or 'float64'",
+        ),
+        (
+            "agents/ts/exact_subspace",
+            True,
+            f"{AGENTS}.ts.exact_subspace: unknown key; config/README.md lists the keys",
+        ),
+        (
+            "agents/ucb",
+            {"kind": "linear_ucb", "label": "LinUCB", "width": 0},
+            f"{AGENTS}.ucb.width: found 0: input should be greater than 0",
+        ),
+        # pairs
+        (
+            "agents/es",
+            {"kind": "pair", "label": "ES", "of": "lineal", "reference": "gaussian", "perturbation": "cube"},
+            f"{AGENTS}.es.of: found 'lineal': must be an agent of kind linear_ensemblepp: linear",
+        ),
+        (
+            "agents/es",
+            {"kind": "pair", "label": "ES", "of": "ts", "reference": "gaussian", "perturbation": "cube"},
+            f"{AGENTS}.es.of: found 'ts': must be an agent of kind linear_ensemblepp: linear",
+        ),
+        (
+            "agents/es",
+            {"kind": "pair", "label": "ES", "of": "es", "reference": "gaussian", "perturbation": "cube"},
+            f"{AGENTS}.es.of: found 'es': must be an agent of kind linear_ensemblepp: linear",
+        ),
+        (
+            "agents/es",
+            {"kind": "pair", "label": "ES", "of": "linear", "reference": "coordinate", "perturbation": "cube"},
+            f"{AGENTS}.es.reference: found 'coordinate': agent 'linear' runs gaussian",
+        ),
+        (
+            "agents/es",
+            {"kind": "pair", "label": "ES", "of": "linear", "reference": "gaussian", "perturbation": "sparse"},
+            f"{AGENTS}.es.perturbation: found 'sparse': agent 'linear' runs sphere, cube",
+        ),
+        (
+            "agents/es",
+            {"kind": "pair", "label": "ES", "of": "linear", "reference": "gaussian", "perturbation": "cauchy"},
+            f"{AGENTS}.es.perturbation: found 'cauchy': input should be {PERTURBATIONS}",
+        ),
+        (
+            "agents/es",
+            {"kind": "pair", "label": "ES", "reference": "gaussian", "perturbation": "cube"},
+            f"{AGENTS}.es.of: field required",
         ),
         ("agents/neural/reference", "cauchy", f"{AGENTS}.neural.reference: found 'cauchy': input should be {LAWS}"),
         ("agents/greedy/hidden", [64, 0], f"{AGENTS}.greedy.hidden.1: found 0: input should be greater than or equal to 1"),
@@ -464,12 +539,29 @@ def test_a_study_resolves_to_environments_by_agents_by_sizes_by_seeds():
         "environment": {
             "name": "line",
             "class": "ensemblepp.environments.linear_finite:LinearFinite",
-            "options": {"dimension": 20, "actions": 5, "feature_bound": 5**-0.5, "prior_variance": 10.0, "noise": 1.0},
+            "options": {
+                "dimension": 20,
+                "actions": 5,
+                "features": "cube",
+                "varying": False,
+                "feature_bound": 5**-0.5,
+                "prior_variance": 10.0,
+                "noise": 1.0,
+            },
         },
         "agent": {
             "name": "linear",
             "class": "ensemblepp.agents.linear_ensemblepp:LinearEnsemblePlusPlus",
-            "options": {"references": ["gaussian"], "perturbations": ["sphere", "cube"], "prior_variance": 10.0},
+            "options": {
+                "references": ["gaussian"],
+                "perturbations": ["sphere", "cube"],
+                "prior_variance": 10.0,
+                "inflation_delta": None,
+                "precision": "auto",
+                "pruning": True,
+                "exact_subspace": False,
+                "track_covariance": False,
+            },
         },
         "ensemble_size": 2,
         "horizon": 20,
@@ -505,6 +597,109 @@ def test_studies_share_the_runs_that_both_ask_for():
     again = config.blocks("again")
     assert again
     assert [block for block in config.blocks("curves") if block.spec["agent"]["name"] == "linear"] == again
+
+
+# ---------------------------------------------------------------------------------------- spheres, pairs, and devices
+
+PAIR = {"kind": "pair", "label": "Pair", "of": "linear"}
+
+
+def with_pairs(**changes: object) -> dict:
+    """SMALL with two pairs of `linear` in place of it in the curves."""
+    pairs = {
+        "agents/cubed": PAIR | {"reference": "gaussian", "perturbation": "cube"},
+        "agents/round": PAIR | {"reference": "gaussian", "perturbation": "sphere"},
+        "studies/curves/agents": ["ts", "cubed", "round"],
+    }
+    return small(**pairs | changes)
+
+
+def test_pairs_lie_in_the_blocks_of_their_agent_and_nothing_is_run_twice():
+    alone = load(small()).blocks("curves")
+    for agents in (["ts", "cubed", "round"], ["ts", "linear", "cubed", "round"], ["ts", "round", "linear"]):
+        config = load(with_pairs(**{"studies/curves/agents": agents}))
+        assert config.blocks("curves") == alone
+        runs = config.runs("curves")
+        for size, first in itertools.product((2, 4), (0, 2)):
+            own = {runs["line", agent, size, first].path for agent in agents if agent != "ts"}
+            assert own == {f"results/quick/runs/line/linear/M{size}/T20/seeds{'0-1' if first == 0 else '2-2'}.nc"}
+        assert {agent for _, agent, _, _ in runs} == set(agents)
+    for block in alone:
+        assert block.spec["agent"]["options"].get("perturbations", ["sphere", "cube"]) == ["sphere", "cube"]
+
+
+def test_the_part_of_a_study_of_pairs_holds_their_agent():
+    config = load(with_pairs())
+    part = yaml.safe_load(canonical_json(config.part("curves")))
+    assert set(part["agents"]) == {"ts", "cubed", "round", "linear"}
+    assert load(part).blocks("curves") == config.blocks("curves")
+    assert load(part).part("curves") == config.part("curves")
+    other = with_pairs(**{"agents/cubed/perturbation": "sphere"})
+    assert load(other).part("curves") != config.part("curves"), "another chain is aggregated"
+    assert load(other).blocks("curves") == config.blocks("curves"), "of the same runs"
+
+
+def test_a_pair_by_hand_is_its_agent_with_one_law_in_each_role():
+    spec = load(with_pairs()).block("line", "cubed", 4, 20, 0, 1).spec
+    assert spec["agent"]["name"] == "cubed"
+    assert spec["agent"]["class"] == "ensemblepp.agents.linear_ensemblepp:LinearEnsemblePlusPlus"
+    assert spec["agent"]["options"]["references"] == ["gaussian"]
+    assert spec["agent"]["options"]["perturbations"] == ["cube"]
+
+
+LINUCB = {"kind": "linear_ucb", "label": "LinUCB"}
+BALL = {"kind": "linear_sphere", "title": "Ball", "dimension": 4}
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
+def test_linucb_on_a_sphere_is_a_fault_at_every_scale(scale):
+    values = small(**{"agents/bound": LINUCB, "environments/ball": BALL, "studies/curves/agents": ["ts", "bound"]})
+    load(values)
+    values["studies"]["curves"]["scales"][scale] = {"environments": ["line", "ball"], "horizon": 5, "seeds": 1}
+    place = f"{STUDIES}.curves.scales.{scale}.environments"
+    assert faults(values) == [f"{place}: found 'ball': agent 'bound' needs a finite decision set"]
+    load(values | {"studies": values["studies"] | {"curves": values["studies"]["curves"] | {"agents": ["ts"]}}})
+
+
+def test_options_of_the_linear_environments():
+    values = small(**{"environments/ball": BALL | {"noise": 0.5}, "environments/line/varying": True})
+    environments = load(values).environments
+    assert environments["ball"].options() == {"dimension": 4, "prior_variance": 10.0, "noise": 0.5}
+    assert environments["line"].options()["varying"] is True
+    assert environments["ball"].class_path == "ensemblepp.environments.linear_sphere:LinearSphere"
+
+
+OTHERS = {
+    "members": ({"kind": "ensemble_sampling", "label": "ES"}, "linear_ensemble_sampling:EnsembleSampling", True),
+    "recursive": ({"kind": "rrls", "label": "RRLS"}, "linear_ensemble_sampling:RecursiveRandomizedLeastSquares", False),
+    "ridge": ({"kind": "linear_greedy", "label": "Greedy"}, "linear_greedy:LinearGreedy", False),
+    "bound": (LINUCB, "linear_ucb:LinearUCB", False),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_other_linear_agents(name):
+    """Class, and whether they have an ensemble size."""
+    model, class_path, ensemble = OTHERS[name]
+    blocks = load(small(**{f"agents/{name}": model, "studies/curves/agents": [name]})).blocks("curves")
+    assert {block.spec["agent"]["class"] for block in blocks} == {f"ensemblepp.agents.{class_path}"}
+    assert [block.spec["ensemble_size"] for block in blocks] == ([2, 2, 4, 4] if ensemble else [0, 0])
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda"])
+@pytest.mark.parametrize("linear", ["cpu", "cuda"])
+def test_linear_agents_follow_the_linear_device_and_neural_agents_the_device(device, linear):
+    """LinUCB, which plays step by step, and agents of one's own stay on the CPU."""
+    own = {"kind": "custom", "label": "Own", "class": "ensemblepp.agents.linear_ucb:LinearUCB"}
+    changes = {f"agents/{name}": model for name, (model, _, _) in OTHERS.items()}
+    names = ["ts", "cubed", *OTHERS, "own"]
+    config = load(
+        with_pairs(device=device, linear_device=linear, **changes, **{"agents/own": own, "studies/curves/agents": names})
+    )
+    devices = {agent: block.spec["device"] for (_, agent, _, _), block in config.runs("curves").items()}
+    assert devices == dict.fromkeys(names, linear) | {"bound": "cpu", "own": "cpu"}
+    assert {block.spec["device"] for block in config.blocks("deep")} == {device}
+    assert load(config.part("curves")).blocks("curves") == config.blocks("curves")
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "cuda"])

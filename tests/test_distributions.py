@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensemblepp.distributions import LAWS, perturbation, reference, update_directions
+from ensemblepp.distributions import LAWS, member, perturbation, reference, update_directions
 from ensemblepp.streams import generator
 
 FINITE = ("cube", "coordinate", "sparse")
@@ -81,9 +81,9 @@ def test_reference_is_isotropic(law, size):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", [*LAWS, "raw_gaussian"])
 def test_perturbation_has_covariance_one_over_m(law, size):
-    """z = zeta / |zeta| has mean 0 and covariance I/M, over 200,000 draws."""
+    """z = zeta / |zeta| and N(0, I/M) as it is have mean 0 and covariance I/M, over 200,000 draws."""
     assert_moments(perturbation(law, normals(size)), np.eye(size) / size)
 
 
@@ -132,6 +132,34 @@ def test_gaussian_and_sphere_perturbations_are_the_same():
     gaussian = normals(7, 1000)
     assert np.array_equal(perturbation("gaussian", gaussian), perturbation("sphere", gaussian))
     assert reference("sphere", gaussian) == pytest.approx(math.sqrt(7) * perturbation("sphere", gaussian), rel=1e-14)
+
+
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_the_raw_gaussian_perturbation_is_the_vector_over_sqrt_m(size):
+    """Not of unit length: |z|^2 is chi-square over M."""
+    z = perturbation("raw_gaussian", normals(size, 2000))
+    np.testing.assert_allclose(z, normals(size, 2000) / math.sqrt(size), rtol=1e-15)
+    assert stats.kstest(size * (z**2).sum(axis=-1), stats.chi2(size).cdf).pvalue > 1e-3
+    with pytest.raises(ValueError, match="unknown law 'raw_gaussian'"):
+        reference("raw_gaussian", normals(size, 1))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_a_member_is_drawn_uniformly_and_acts_without_a_sign(size):
+    """sqrt(M) e_m at the position of the coordinate law of the same vector; exact by enumeration up to M = 3."""
+    zeta = member(normals(size))
+    assert np.array_equal(zeta, np.abs(reference("coordinate", normals(size))))
+    found = counts(zeta)
+    unit = [tuple(np.round(math.sqrt(size) * row, 12)) for row in np.eye(size)]
+    assert set(found) == set(unit)
+    assert stats.chisquare([found[row] for row in unit]).pvalue > 1e-3 if size > 1 else found[unit[0]] == DRAWS
+    if size <= 3:
+        assert len(set(counts(member(signed_permutations(size))).values())) == 1
+
+
+def test_a_member_by_hand():
+    """g = (0.5, -3, 1, -2): sqrt(4) at the largest entry, whatever its sign."""
+    assert member(np.array([0.5, -3.0, 1.0, -2.0])).tolist() == [0, 2, 0, 0]
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])

@@ -70,13 +70,14 @@ def test_a_block_by_hand(folder):
     stored = read(folder / RUN)
     assert json.loads(stored.attrs["spec"]) == asked.spec
     assert stored.attrs["code"] == fingerprint(*asked.modules)
-    assert stored["regret"].shape == (5, 5, 3, 30)
+    assert stored["regret"].shape == (5, 6, 3, 30)
     assert stored["seed"].values.tolist() == [2, 3, 4]
     beside = json.loads((folder / RUN).with_suffix(".json").read_text())
     assert {"seconds", "host", "versions"} <= beside.keys()
     lines = done.stderr.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["finite-d10-100 linear-ensemble++ M=4 seeds 2-4"] * 10
-    assert [re.search(r"step (\d+)/30", line)[1] for line in lines] == [str(step) for step in range(3, 31, 3)]
+    # rounds of three seeds, which are played one after the other
+    assert [line.split(":")[0] for line in lines] == ["finite-d10-100 linear-ensemble++ M=4 seeds 2-4"] * 3
+    assert [re.search(r"step (\d+)/90", line)[1] for line in lines] == ["30", "60", "90"]
 
 
 def test_a_block_as_the_workflow_asks_for_it_has_the_same_bytes(folder):
@@ -109,7 +110,7 @@ def test_a_bar_on_a_terminal(folder):
             shown += part
     assert process.returncode == 0
     assert read(folder / path).sizes["step"] == 30
-    assert re.search(r"\rfinite-d10-100 linear-ensemble\+\+ M=4 seeds 0-9: 100%\|.+\| 30/30 \[", shown.decode())
+    assert re.search(r"\rfinite-d10-100 linear-ensemble\+\+ M=4 seeds 0-9: 100%\|.+\| 300/300 \[", shown.decode())
     assert "s left" not in shown.decode()
 
 

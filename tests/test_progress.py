@@ -56,6 +56,36 @@ def test_a_line_says_how_long_it_took_and_will_take(capsys, monkeypatch):
     assert found[9] == "counting: step 20/20 (100 %), 38.0 s, about 0 s left"
 
 
+@pytest.mark.parametrize(
+    ("total", "counts", "steps"),
+    [
+        (90, [30, 30, 30], [30, 60, 90]),
+        (1000, [1000], [1000]),
+        (100, [5, 4, 1, 1, 49, 40], [10, 60, 100]),
+        (30, [1] * 27 + [3], [3, 6, 9, 12, 15, 18, 21, 24, 27, 30]),
+    ],
+)
+def test_many_steps_at_once_are_one_line_at_most(capsys, total, counts, steps):
+    """A line where at least one more tenth is passed, whatever the number of them."""
+    with Progress(total, "counting") as counter:
+        for count in counts:
+            counter.step(count)
+    found = [re.match(r"counting: step (\d+)/(\d+) \((\d+) %\)", line) for line in capsys.readouterr().err.splitlines()]
+    assert [(int(line[1]), int(line[2]), int(line[3])) for line in found] == [(at, total, at * 100 // total) for at in steps]
+
+
+def test_the_time_left_of_unequal_steps(capsys, monkeypatch):
+    """A second per step after the first call, which does not count: its 10 steps neither."""
+    now = 0.0
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now)
+    with Progress(100, "counting") as counter:
+        now += 60
+        counter.step(10)
+        now += 30
+        counter.step(30)
+    assert capsys.readouterr().err.splitlines()[1] == "counting: step 40/100 (40 %), 30.0 s, about 60 s left"
+
+
 def test_no_step_no_line(capsys):
     with Progress(0, "nothing"):
         pass
@@ -75,8 +105,9 @@ def test_a_bar_on_a_terminal():
     script = (
         "from ensemblepp.progress import Progress\n"
         "with Progress(50, 'counting') as counter:\n"
-        "    for _ in range(50):\n"
+        "    for _ in range(30):\n"
         "        counter.step()\n"
+        "    counter.step(20)\n"
     )
     watcher, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))

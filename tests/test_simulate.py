@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from ensemblepp import simulate as module
+from ensemblepp import times
 from ensemblepp.environments.base import Choice, Decisions, Outcome
-from ensemblepp.simulate import simulate, time_grid
+from ensemblepp.simulate import simulate
+from ensemblepp.times import time_grid
 
 #: MEANS[round][seed] = noise-free rewards of the three actions.
 MEANS = np.array(
@@ -100,10 +102,10 @@ def test_actions_without_a_meaning_have_no_constant_regret():
 
 
 def test_order_of_a_round():
-    """Decisions, act, answer, update, and then the progress call, once per round."""
+    """Decisions, act, answer, update, and then the progress call: one round of two seeds is done."""
     log = []
-    simulate(Scripted(log=log), Script(log=log), 3, lambda: log.append("on_step"))
-    assert log == ["decisions", "act", "step", "update", "on_step"] * 3
+    simulate(Scripted(log=log), Script(log=log), 3, log.append)
+    assert log == ["decisions", "act", "step", "update", 2] * 3
 
 
 @pytest.mark.parametrize(("limit", "stored"), [(16, True), (15, False)])
@@ -118,7 +120,7 @@ def test_actions_are_stored_up_to_a_limit(monkeypatch, limit, stored):
 def test_thinned_trajectory_is_the_full_one_at_the_stored_times(monkeypatch):
     """The script repeats every 4 rounds; actions are stored at every round all the same."""
     thin = simulate(Scripted(), Script(), 3000)
-    monkeypatch.setattr(module, "DENSE_HORIZON", 3000)
+    monkeypatch.setattr(times, "DENSE_HORIZON", 3000)
     full = simulate(Scripted(), Script(), 3000)
     assert len(thin.time) < 700 < len(full.time) == 3000
     for name in ("regret", "reward", "optimal", "constant_regret"):
@@ -127,19 +129,60 @@ def test_thinned_trajectory_is_the_full_one_at_the_stored_times(monkeypatch):
     assert full.regret[0, 0, -1] == 750 * 2.5
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 150, 2000])
-def test_every_step_is_stored_up_to_2000(horizon):
-    assert time_grid(horizon).tolist() == list(range(1, horizon + 1))
+def test_diagnostics_are_taken_at_the_stored_rounds():
+    """What the agent says after a round's update; the grid is coarse then: 150 rounds are not all stored."""
+
+    class Telling(Script):
+        def diagnostics(self):
+            return {"rounds": np.full((2, 2), float(self.round)), "chain": np.array([[0.0, 1.0], [2.0, 3.0]])}
+
+    trajectory = simulate(Scripted(), Telling(), 150)
+    assert trajectory.time.tolist() == time_grid(150, coarse=True).tolist()
+    assert len(trajectory.time) < 120
+    assert set(trajectory.diagnostics) == {"rounds", "chain"}
+    assert np.array_equal(trajectory.diagnostics["rounds"], np.broadcast_to(trajectory.time, (2, 2, len(trajectory.time))))
+    assert np.array_equal(trajectory.diagnostics["chain"][:, :, -1], [[0, 1], [2, 3]])
+    plain = simulate(Scripted(), Script(), 150)
+    assert plain.diagnostics == {}
+    assert len(plain.time) == 150
+    assert np.array_equal(trajectory.regret, plain.regret[..., trajectory.time - 1])
 
 
-@pytest.mark.parametrize("horizon", [2001, 2500, 10_000, 99_999, 1_000_000])
-def test_long_horizons_are_thinned(horizon):
-    """Increasing whole steps from 1 to the horizon, dense at the start, no gap above 1/400 of the horizon."""
-    grid = time_grid(horizon)
-    assert grid.dtype.kind == "i"
-    assert grid[0] == 1
-    assert grid[-1] == horizon
-    assert (np.diff(grid) > 0).all()
-    assert 500 < len(grid) <= 601
-    assert set(range(1, 11)) <= set(grid.tolist())
-    assert np.diff(grid).max() <= horizon / 400 + 1
+def test_many_chains_for_many_rounds_are_stored_on_the_coarse_grid(monkeypatch):
+    """2 chains x 150 rounds are 300 entries."""
+    full = simulate(Scripted(), Script(), 150)
+    monkeypatch.setattr(module, "DENSE_ENTRIES", 300)
+    assert simulate(Scripted(), Script(), 150).time.tolist() == list(range(1, 151))
+    monkeypatch.setattr(module, "DENSE_ENTRIES", 299)
+    coarse = simulate(Scripted(), Script(), 150)
+    assert coarse.time.tolist() == time_grid(150, coarse=True).tolist()
+    for name in ("regret", "reward", "optimal", "constant_regret"):
+        assert np.array_equal(getattr(coarse, name), getattr(full, name)[..., coarse.time - 1])
+    assert np.array_equal(coarse.action, full.action)
+
+
+class Whole(Script):
+    """Would play whole games, and says what it was given."""
+
+    plays_games = True
+
+    def play(self, games, horizon, time, on_step):
+        on_step(2 * horizon)
+        return games, horizon, time.tolist()
+
+
+class Giving(Scripted):
+    """Gives its games away."""
+
+    def games(self):
+        return "games"
+
+
+def test_whole_games_are_played_where_agent_and_environment_can():
+    told = []
+    assert simulate(Giving(), Whole(), 5, told.append) == ("games", 5, [1, 2, 3, 4, 5])
+    assert told == [10]
+    refusing = Whole()
+    refusing.plays_games = False
+    for environment, agent in ((Scripted(), Whole()), (Giving(), Script()), (Giving(), refusing)):
+        assert simulate(environment, agent, 4).regret[1, 1].tolist() == [2, 3, 3, 4]

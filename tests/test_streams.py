@@ -105,7 +105,7 @@ def test_other_seeds_change_no_value(width):
 
 
 def test_a_vector_s_entries_come_from_seven_streams():
-    """Entry 0 from the named stream, 1..15 from "name/1", and so on: a step takes no more normals than its width reaches into."""
+    """Entry 0 from the named stream, 1..15 from "name/1", and so on: a step draws no more than its width reaches into."""
     plain = generator(8, "reward_noise").standard_normal(70)
     assert np.array_equal(take(StepNoise([8], "reward_noise", 1), 70)[:, 0, 0], plain)
     pieces = [plain[:, None]]

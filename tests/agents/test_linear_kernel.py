@@ -91,13 +91,14 @@ def test_padding_never_wins(actions, dtype):
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_scores_that_are_no_numbers_have_no_best(dtype):
-    lanes = kernel.width(dtype)
     for actions in (3, 40):
         features = np.full((actions, 2), np.nan)
         assert best_actions(features, np.ones((1, 2)), dtype) == [(-np.inf, -1)]
         features[actions - 1] = 1.0
         assert best_actions(features, np.ones((1, 2)), dtype) == [(2.0, actions - 1)]
-    assert lanes in (4, 8, 16)
+        # beyond the greatest number of the type
+        features[0] = np.finfo(dtype).max
+        assert best_actions(features, np.full((1, 2), 4.0), dtype) == [(np.inf, -1)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- noise

@@ -13,9 +13,15 @@ from ensemblepp.environments.linear_finite import LinearFinite
 Z = 5.0
 
 
-def build(seeds=(0, 1), dimension=10, actions=30, feature_bound=5**-0.5, noise=1.0) -> LinearFinite:
+def build(seeds=(0, 1), dimension=10, actions=30, feature_bound=5**-0.5, noise=1.0, **options) -> LinearFinite:
     return LinearFinite(
-        seeds, dimension=dimension, actions=actions, feature_bound=feature_bound, prior_variance=10.0, noise=noise
+        seeds,
+        dimension=dimension,
+        actions=actions,
+        feature_bound=feature_bound,
+        prior_variance=10.0,
+        noise=noise,
+        **options,
     )
 
 
@@ -120,3 +126,159 @@ def test_choosing_returns_the_features_of_the_choice():
 def test_always_one_action_is_no_policy_to_compare_with():
     assert build().fixed_actions == 0
     assert build().dimension == 10
+
+
+# -------------------------------------------------------------------------------------------------------- unit vectors
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 10])
+def test_unit_vectors_are_uniform_on_the_sphere(dimension):
+    """Norm 1; mean 0, covariance I/d; (1 + x_i)/2 is a beta: 4 seeds x 5,000 actions."""
+    features = build(range(4), dimension, 5000, features="sphere").decisions().features.reshape(-1, dimension)
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-14)
+    assert (np.abs(features.mean(axis=0)) < Z / math.sqrt(dimension * len(features))).all()
+    products = features[:, :, None] * features[:, None, :]
+    error = products.std(axis=0) / math.sqrt(len(features))
+    assert (np.abs(products.mean(axis=0) - np.eye(dimension) / dimension) <= Z * error + 1e-12).all()
+    if dimension == 1:
+        assert abs((features > 0).mean() - 0.5) < Z * 0.5 / math.sqrt(len(features))
+    else:
+        shape = (dimension - 1) / 2
+        assert stats.kstest((features[:, 0] + 1) / 2, stats.beta(shape, shape).cdf).pvalue > 1e-3
+
+
+# --------------------------------------------------------------------------------------------------- varying contexts
+
+
+KINDS = [{"features": "cube"}, {"features": "sphere"}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fresh_sets_differ_every_round_and_theta_stays(kind):
+    """Within a round the set stays, however often it is asked for; all entries are new after it."""
+    environment = build(varying=True, **kind)
+    theta, sets = environment.theta.copy(), []
+    for _ in range(50):
+        features = environment.decisions().features
+        assert environment.decisions().features is features
+        sets.append(features.copy())
+        play(environment, np.array([[3], [4]]))
+    assert np.array_equal(environment.theta, theta)
+    flat = np.array(sets).reshape(50, -1)
+    assert len({row.tobytes() for row in flat}) == 50
+    assert not np.isclose(flat[1:], flat[:-1]).all(axis=1).any()
+    # neighbouring rounds are independent
+    products = flat[1:] * flat[:-1]
+    assert abs(products.mean()) < Z * products.std() / math.sqrt(products.size)
+
+
+@pytest.mark.parametrize("dimension", [4, 50])
+def test_features_of_fresh_sets_have_the_law_of_fixed_ones(dimension):
+    environment = build((0, 1), dimension, 40, varying=True)
+    values = []
+    for _ in range(100):
+        values.append(environment.decisions().features.copy())
+        play(environment, np.zeros((2, 1), dtype=int))
+    values = np.array(values).ravel()
+    assert stats.kstest(values, stats.uniform(-(5**-0.5), 2 * 5**-0.5).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_regret_on_fresh_sets_by_brute_force(kind):
+    """Against the best action of the round's own set, for two chains of two seeds, without noise."""
+    environment = build(noise=0.0, varying=True, **kind)
+    for step in range(20):
+        features = environment.decisions().features.copy()
+        means = environment.mean_rewards().copy()
+        index = np.array([[step, 29 - step], [5, step]])
+        outcome = play(environment, index)
+        for seed in range(2):
+            values = [sum(x * t for x, t in zip(row, environment.theta[seed], strict=True)) for row in features[seed]]
+            np.testing.assert_allclose(means[seed], values, rtol=1e-9, atol=1e-12)
+            for chain in range(2):
+                chosen = values[index[seed, chain]]
+                assert outcome.reward[seed, chain] == pytest.approx(chosen, rel=1e-12, abs=1e-12)
+                assert outcome.regret[seed, chain] == pytest.approx(max(values) - chosen, rel=1e-12, abs=1e-12)
+
+
+def test_fresh_sets_share_theta_noise_and_the_first_set_with_the_bandit_of_fixed_sets():
+    """At one seed they differ in nothing but what comes after the first round."""
+    fixed, fresh = build(), build(varying=True)
+    assert np.array_equal(fixed.theta, fresh.theta)
+    assert np.array_equal(fixed.decisions().features, fresh.decisions().features)
+    noises = []
+    for environment in (fixed, fresh):
+        seen = []
+        for _ in range(70):
+            mean = environment.mean_rewards()[:, :1].copy()
+            seen.append(play(environment, np.zeros((2, 1), dtype=int)).reward - mean)
+        noises.append(seen)
+    np.testing.assert_allclose(noises[0], noises[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_agents_and_seeds_do_not_change_fresh_sets(kind):
+    """Whatever is chosen, and whoever plays beside it: the third seed of three is that seed alone."""
+    together, alone = build((0, 1, 6), varying=True, **kind), build((6,), varying=True, **kind)
+    for step in range(30):
+        features = together.decisions().features
+        assert np.array_equal(features[2], alone.decisions().features[0])
+        assert not np.isclose(features[0], features[1]).any()
+        first = play(together, np.full((3, 2), step))
+        second = play(alone, np.array([[7, step]]))
+        assert first.reward[2, 1] == second.reward[0, 1]
+        assert first.regret[2, 1] == second.regret[0, 1]
+
+
+# --------------------------------------------------------------------------------------------------------- whole games
+
+
+def test_games_are_the_bandit_draw_for_draw():
+    """theta*, features and noise of `games` are what `decisions` and `step` show, seed by seed."""
+    environment, given = build((0, 5), noise=0.7), build((0, 5), noise=0.7)
+    features = environment.decisions().features
+    noises = np.array([play(environment, np.zeros((2, 1), dtype=int)).reward[:, 0] for _ in range(150)])
+    noises -= environment.mean_rewards()[:, 0]
+    games = list(given.games())
+    assert [game.seed for game in games] == [0, 5]
+    for row, game in enumerate(games):
+        assert np.array_equal(game.theta, environment.theta[row])
+        assert np.array_equal(game.features, features[row])
+        assert (game.fresh, game.actions, game.sphere) == (None, 30, False)
+        drawn = np.concatenate([game.reward_noise(rounds) for rounds in (1, 9, 140)])
+        np.testing.assert_allclose(drawn, noises[:, row], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_games_of_fresh_sets_are_the_bandit_draw_for_draw(kind):
+    """In portions of any size."""
+    environment = build((0, 5), varying=True, **kind)
+    sets, noises = [], []
+    for _ in range(60):
+        sets.append(environment.decisions().features.copy())
+        mean = environment.mean_rewards()[:, 0].copy()
+        noises.append(play(environment, np.zeros((2, 1), dtype=int)).reward[:, 0] - mean)
+    for row, game in enumerate(build((0, 5), varying=True, **kind).games()):
+        assert np.array_equal(game.theta, environment.theta[row])
+        assert (game.features, game.actions, game.sphere) == (None, 30, False)
+        portions = (1, 7, 52)
+        assert np.array_equal(np.concatenate([game.fresh(rounds) for rounds in portions]), np.array(sets)[:, row])
+        drawn = np.concatenate([game.reward_noise(rounds) for rounds in portions])
+        np.testing.assert_allclose(drawn, np.array(noises)[:, row], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("varying", [True, False])
+def test_games_begin_anew_whatever_was_played(varying):
+    """They do not go on where the environment is, nor where another game is; each is made when it is asked for."""
+    played, untouched = build((2, 3), varying=varying), build((2, 3), varying=varying)
+    for _ in range(5):
+        play(played, np.zeros((2, 1), dtype=int))
+    first = list(played.games())
+    first[0].reward_noise(10)
+    for game, again in zip(played.games(), untouched.games(), strict=True):
+        assert np.array_equal(game.theta, again.theta)
+        assert np.array_equal(game.reward_noise(20), again.reward_noise(20))
+        left, right = (one.fresh(3) if varying else one.features for one in (game, again))
+        assert np.array_equal(left, right)
+    games = untouched.games()
+    assert next(games).seed == 2

@@ -69,6 +69,9 @@ def study(final: Mapping[Key, np.ndarray]) -> xr.Dataset:
             "label": ("agent", [LABELS[name] for name in coordinates["agent"]]),
         },
         {
+            "study": "linear",
+            "scale": "quick",
+            "seeds": seeds,
             "horizon": 100,
             "specs": json.dumps([{"environment": {"name": name, "options": OPTIONS[name]}} for name in environments]),
         },

@@ -112,6 +112,7 @@ def record(outcome):
     path = Path("logs", CONFIG.scale, "invocations.jsonl")
     path.parent.mkdir(parents=True, exist_ok=True)
     facts = {
+        "command": " ".join(["snakemake", *sys.argv[1:]]),
         "cores": workflow.cores,
         "outcome": outcome,
         "seconds": round(time.time() - STARTED, 1),

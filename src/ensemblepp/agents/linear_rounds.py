@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Rounds per call of the kernel, and bytes that fresh decision sets of one call may take: memory only, never the values.
 ROUNDS = 1000
-FRESH_BYTES = 1 << 25
+FRESH_BYTES = 1 << 20
 
 #: State of the chains that share a call: half of a second-level cache.
 STATE_BYTES = 1 << 20

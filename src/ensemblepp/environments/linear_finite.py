@@ -92,4 +92,5 @@ class LinearFinite:
         if self._kind == "cube":
             return source.uniform(-self._bound, self._bound, shape)
         features = source.standard_normal(shape)
-        return features / np.linalg.norm(features, axis=-1, keepdims=True)
+        features /= np.sqrt(np.einsum("raf,raf->ra", features, features))[..., None]
+        return features
