@@ -52,7 +52,7 @@ lint: $(INSTALLED)
 
 docs:
 	@cp results/quick/figures/uci-uci_regret.png docs/quick/
-	@cp results/quick/tables/linear-final_regret.md results/quick/tables/{uci,moderation}-best_constant.md docs/quick/
+	@cp results/quick/tables/{uci,moderation}-best_constant.md docs/quick/
 
 install: $(INSTALLED)
 

@@ -1,7 +1,8 @@
-"""The parts of the compiled kernel against NumPy: scores, their best, noise tables, triangular factors, passes over the state."""
+"""Parts of the compiled kernel against NumPy: scores and their best, noise tables, triangular factors, passes over state."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -30,7 +31,7 @@ def best_actions(features: np.ndarray, theta: np.ndarray, dtype: type, cuts: tup
     best, where = np.full((len(theta), lanes), -np.inf, dtype), np.zeros((len(theta), lanes), np.int32)
     ends = [0, *(cut for cut in cuts if cut < panels), panels]
     parameters = np.ascontiguousarray(theta.T, dtype)
-    for first, end in zip(ends[:-1], ends[1:], strict=True):
+    for first, end in itertools.pairwise(ends):
         kernel._score(arms, first, end, parameters, best, where)
     return [(float(row.max()), kernel._winner(row, place, lanes, actions)) for row, place in zip(best, where, strict=True)]
 

@@ -249,16 +249,17 @@ def test_games_are_the_bandit_draw_for_draw():
         np.testing.assert_allclose(drawn, noises[:, row], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("dimension", [1, 10, 51])
 @pytest.mark.parametrize("kind", KINDS)
-def test_games_of_fresh_sets_are_the_bandit_draw_for_draw(kind):
+def test_games_of_fresh_sets_are_the_bandit_draw_for_draw(kind, dimension):
     """In portions of any size."""
-    environment = build((0, 5), varying=True, **kind)
+    environment = build((0, 5), dimension, varying=True, **kind)
     sets, noises = [], []
     for _ in range(60):
         sets.append(environment.decisions().features.copy())
         mean = environment.mean_rewards()[:, 0].copy()
         noises.append(play(environment, np.zeros((2, 1), dtype=int)).reward[:, 0] - mean)
-    for row, game in enumerate(build((0, 5), varying=True, **kind).games()):
+    for row, game in enumerate(build((0, 5), dimension, varying=True, **kind).games()):
         assert np.array_equal(game.theta, environment.theta[row])
         assert (game.features, game.actions, game.sphere) == (None, 30, False)
         portions = (1, 7, 52)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ),
         ("studies.yaml", "seeds: 4", "seeds: []", "studies.yaml: studies.linear.scales.smoke.seeds"),
         ("studies.yaml", "horizon: 150", "horizon: 20000", "studies.yaml: studies.uci.scales.smoke.horizon: found 20000"),
-        ("agents.yaml", "references: [coordinate]", "references: [cauchy]", "agents.yaml: agents.es.references"),
+        ("agents.yaml", "reference: coordinate", "reference: cauchy", "agents.yaml: agents.es.reference: found 'cauchy'"),
     ],
 )
 def test_a_configuration_fault_is_one_line_and_nothing_starts(bare, file, change, replacement, line):
