@@ -163,6 +163,13 @@ def test_regret_within_the_subspace_grows_for_ever():
     assert regret[:, -1].mean() > 3 * plain[:, -1].mean()
 
 
+def test_exact_subspace_holds_step_by_step_too():
+    """Where diagnostics are followed, too, for 100 rounds."""
+    agents = [ensemble([3], 8, 3, exact_subspace=True, track_covariance=track, **PAIR) for track in (False, True)]
+    compiled, stepwise = (simulate(bandit([3], 8, 0), agent, 100) for agent in agents)
+    np.testing.assert_allclose(stepwise.regret, compiled.regret[..., stepwise.time - 1], rtol=1e-6)
+
+
 @pytest.mark.parametrize(("dimension", "size", "actions"), [(8, 8, 0), (8, 9, 0), (1, 1, 0), (8, 3, 20), (8, 3, 1200)])
 def test_exact_subspace_changes_nothing_elsewhere(dimension, size, actions):
     """With M >= d, and on finite sets."""
