@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Environment
-from ensemblepp.environments.linear_sphere import SphereDecisions
+from ensemblepp.environments.base import Choice, Environment, SphereDecisions
 from ensemblepp.streams import StepNoise, generator
 
 PRIOR_VARIANCE = 10.0

@@ -74,7 +74,8 @@ def resolve_device(device: str) -> str:
     if torch.cuda.is_available():
         return "cuda"
     if device == "cuda":
-        raise ConfigError("config/config.yaml: device: found 'cuda': torch sees no GPU here; use cpu or auto")
+        where = "config/config.yaml: device (linear_device for linear agents)"
+        raise ConfigError(f"{where}: found 'cuda': torch sees no GPU here; use cpu")
     return "cpu"
 
 

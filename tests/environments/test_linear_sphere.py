@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from ensemblepp.environments import linear_sphere
+from ensemblepp.environments.base import SphereDecisions
 from ensemblepp.environments.linear_finite import LinearFinite
-from ensemblepp.environments.linear_sphere import LinearSphere, SphereDecisions
+from ensemblepp.environments.linear_sphere import LinearSphere
 from ensemblepp.errors import ConfigError
 
 #: Standard errors that a Monte Carlo mean may be off; 5 are exceeded by chance once in 1.7 million comparisons.

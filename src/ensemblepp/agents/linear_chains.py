@@ -18,7 +18,7 @@ import numpy as np
 
 from ensemblepp import distributions
 from ensemblepp.agents.linear_posterior import LinearPosterior
-from ensemblepp.environments.base import Choice, Decisions, LinearGame
+from ensemblepp.environments.base import Choice, Decisions, LinearGame, SphereDecisions
 from ensemblepp.simulate import Trajectory
 from ensemblepp.streams import StepNoise, generator
 
@@ -130,13 +130,23 @@ class LinearChains:
     def _noise(self) -> tuple[StepNoise, StepNoise]:
         return tuple(StepNoise(self.seeds, stream, self.ensemble_size) for stream in ("reference", "perturbation"))
 
+    @cached_property
+    def _bases(self) -> np.ndarray | None:
+        """Orthonormal bases of the spans of A_0, (seeds, d, M), where `exact_subspace` asks for them."""
+        if not self.exact_subspace or not 0 < self.ensemble_size < self.dimension:
+            return None
+        return np.stack([np.linalg.qr(self.start(seed).T)[0] for seed in self.seeds])
+
     @property
     def factor(self) -> np.ndarray:
         """A = Sigma B, shape (seeds, chains, d, M)."""
         return np.matmul(self.posterior.covariance, self.information)
 
     def act(self, decisions: Decisions) -> Choice:
-        return decisions.maximise(self.posterior.mean + self.posterior.inflation(self.inflation_delta) * self.deviation())
+        theta = self.posterior.mean + self.posterior.inflation(self.inflation_delta) * self.deviation()
+        if self._bases is not None and isinstance(decisions, SphereDecisions):
+            theta = np.einsum("sdm,sem,sce->scd", self._bases, self._bases, theta, optimize=True)
+        return decisions.maximise(theta)
 
     def deviation(self) -> np.ndarray:
         """A zeta for the present round, (seeds, chains, d)."""

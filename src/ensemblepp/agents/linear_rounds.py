@@ -96,7 +96,8 @@ class _Run:
 
         Pruning needs the order, and it is the same without pruning, so that ties fall alike.
         """
-        means = features @ self.theta
+        # not a matrix product, which rounds equal actions differently: they must stay in their order
+        means = np.einsum("nd,d->n", features, self.theta)
         self.sorted = np.argsort(-means, kind="stable")
         features, means = features[self.sorted], means[self.sorted]
         actions = self._actions(features[None], means[None])._replace(

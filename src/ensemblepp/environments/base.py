@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ensemblepp.errors import ConfigError
+
 
 class Choice(NamedTuple):
     """What an agent chose in one round."""
@@ -48,6 +50,26 @@ class Decisions:
     def choose(self, index: np.ndarray) -> Choice:
         """The choice of the actions at `index`, shape (seeds, chains)."""
         return Choice(index, self.features[np.arange(len(index))[:, None], index])
+
+
+class SphereDecisions:
+    """The unit sphere as the decision set of every seed."""
+
+    @property
+    def features(self) -> np.ndarray:
+        """There is no list of the actions.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError("this agent needs a finite decision set; leave it out of studies on linear_sphere environments")
+
+    def maximise(self, theta: np.ndarray) -> Choice:
+        """theta / |theta| for every chain, (seeds, chains, d); the first axis where theta is zero. The index is always 0."""
+        norm = np.linalg.norm(theta, axis=-1, keepdims=True)
+        axis = np.zeros(theta.shape[-1])
+        axis[0] = 1.0
+        return Choice(np.zeros(theta.shape[:2], dtype=np.intp), np.where(norm > 0, theta / np.where(norm > 0, norm, 1.0), axis))
 
 
 @dataclass(frozen=True)

@@ -10,29 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, LinearGame, Outcome
-from ensemblepp.errors import ConfigError
+from ensemblepp.environments.base import Choice, LinearGame, Outcome, SphereDecisions
 from ensemblepp.streams import GaussianRows, StepNoise, generator
-
-
-class SphereDecisions:
-    """The unit sphere as the decision set of every seed."""
-
-    @property
-    def features(self) -> np.ndarray:
-        """There is no list of the actions.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise ConfigError("this agent needs a finite decision set; leave it out of studies on linear_sphere environments")
-
-    def maximise(self, theta: np.ndarray) -> Choice:
-        """theta / |theta| for every chain, (seeds, chains, d); the first axis where theta is zero. The index is always 0."""
-        norm = np.linalg.norm(theta, axis=-1, keepdims=True)
-        axis = np.zeros(theta.shape[-1])
-        axis[0] = 1.0
-        return Choice(np.zeros(theta.shape[:2], dtype=np.intp), np.where(norm > 0, theta / np.where(norm > 0, norm, 1.0), axis))
 
 
 class LinearSphere:
