@@ -2,8 +2,8 @@
 #   make reproduce   every figure and table, and the report, at scale `quick` (SCALE=smoke or SCALE=paper for others)
 #   make test        the whole test suite
 #   make report      the report of the results that exist
-#   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone a quarter of an hour)
-#   make linear      the linear studies at the paper's scale, and their published side (about 20 minutes)
+#   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
+#   make linear      the linear studies at the paper's scale, and their published side (about 45 CPU-minutes)
 #   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint
 #   make docs        copy what README shows from results/quick to docs/quick
