@@ -12,12 +12,7 @@ import pytest
 from local_slurm import LocalSlurm, SlurmUnavailable
 from project import Project, copy_project
 
-pytestmark = [
-    pytest.mark.slurm,
-    pytest.mark.workflow,
-    # seen to hang: SLURM had finished all jobs, and snakemake's executor no longer asked for their states
-    pytest.mark.skipif("ENSEMBLEPP_SLURM_TESTS" not in os.environ, reason="set ENSEMBLEPP_SLURM_TESTS=1 to run it"),
-]
+pytestmark = [pytest.mark.slurm, pytest.mark.workflow]
 FAST_POLLING = str(Path(__file__).with_name("snakemake_fast_polling.py"))
 
 
