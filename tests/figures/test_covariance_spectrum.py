@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-from ensemblepp import figures
-from ensemblepp.figures import covariance_spectrum, style
-from ensemblepp.results import write_dataset
+from ensemblepp.figures import covariance_spectrum
 
 TIME = np.array([1, 10, 50, 100])
 SIZES = (2, 64, 1024)
@@ -71,14 +68,6 @@ def study(seeds: int = 5) -> xr.Dataset:
         },
         {"study": "small", "scale": "smoke", "seeds": 3, "horizon": 100, "specs": json.dumps(specs)},
     )
-
-
-@pytest.fixture(autouse=True)
-def _styled():
-    mpl.use("Agg")
-    style.apply()
-    yield
-    mpl.pyplot.close("all")
 
 
 def draw(seeds: int = 5) -> np.ndarray:
@@ -203,12 +192,5 @@ def test_one_seed_has_no_band():
         assert not [area for area in axes.collections if isinstance(area, PolyCollection)]
 
 
-def test_the_same_data_give_the_same_bytes(tmp_path):
-    write_dataset(study(), tmp_path / "study.nc")
-    for folder in ("a", "b"):
-        outputs = [tmp_path / folder / f"figure.{suffix}" for suffix in ("pdf", "png")]
-        figures.save("covariance_spectrum", tmp_path / "study.nc", outputs)
-    for suffix, magic in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
-        content = (tmp_path / "a" / f"figure.{suffix}").read_bytes()
-        assert content.startswith(magic)
-        assert content == (tmp_path / "b" / f"figure.{suffix}").read_bytes()
+def test_the_same_data_give_the_same_bytes(same_bytes):
+    same_bytes("covariance_spectrum", study())

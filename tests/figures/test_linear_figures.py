@@ -16,10 +16,8 @@ from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
 from matplotlib.figure import Figure
 from scipy import stats
 
-from ensemblepp import figures
 from ensemblepp.distributions import LAWS
 from ensemblepp.figures import style
-from ensemblepp.results import write_dataset
 
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size")
 PERTURBATIONS = (*LAWS, "raw_gaussian")
@@ -183,15 +181,6 @@ FIGURES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _styled():
-    """The style of `figures.save`, on a canvas without a screen; nothing stays open."""
-    mpl.use("Agg")
-    style.apply()
-    yield
-    mpl.pyplot.close("all")
-
-
 def draw(name: str, dataset: xr.Dataset) -> Figure:
     return importlib.import_module(f"ensemblepp.figures.{name}").draw(dataset)
 
@@ -251,16 +240,9 @@ def test_axes_have_labels(name):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_same_data_give_the_same_bytes(tmp_path, name):
+def test_the_same_data_give_the_same_bytes(same_bytes, name):
     make, _ = FIGURES[name]
-    write_dataset(make(), tmp_path / "study.nc")
-    for folder in ("a", "b"):
-        figures.save(name, tmp_path / "study.nc", [tmp_path / folder / f"figure.{suffix}" for suffix in ("pdf", "png")])
-    for suffix, magic in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
-        content = (tmp_path / "a" / f"figure.{suffix}").read_bytes()
-        assert content.startswith(magic)
-        assert content == (tmp_path / "b" / f"figure.{suffix}").read_bytes()
-    assert not mpl.pyplot.get_fignums(), "a saved figure is closed"
+    same_bytes(name, make())
 
 
 @pytest.mark.parametrize("name", [*FIGURES, "laws_heatmap", "linear_regret"])
