@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import get_args
 
 import literal
@@ -10,7 +11,7 @@ import numpy as np
 
 from ensemblepp.agents.linear_ensemblepp import LinearEnsemblePlusPlus
 from ensemblepp.distributions import LAWS, Perturbation
-from ensemblepp.environments.base import Choice, Decisions, Environment, Outcome
+from ensemblepp.environments.base import Choice, Decisions, Environment, LinearGame, Outcome
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
 from ensemblepp.simulate import Trajectory
@@ -41,6 +42,16 @@ def same(left: Trajectory, right: Trajectory, chains=slice(None), seeds=slice(No
         np.array_equal(getattr(left, name)[seeds][:, chains], getattr(right, name))
         for name in ("action", "regret", "reward", "optimal")
     )
+
+
+class Given:
+    """An environment of which there are only these games."""
+
+    def __init__(self, *games: LinearGame) -> None:
+        self._games = games
+
+    def games(self) -> Iterator[LinearGame]:
+        return iter(self._games)
 
 
 class StepByStep:

@@ -162,13 +162,14 @@ def test_many_chains_for_many_rounds_are_stored_on_the_coarse_grid(monkeypatch):
 
 
 class Whole(Script):
-    """Would play whole games, and says what it was given."""
+    """Would play whole runs of an environment that gives its games away, and says what it was given."""
 
-    plays_games = True
+    def plays(self, environment):
+        return hasattr(environment, "games")
 
-    def play(self, games, horizon, time, on_step):
+    def play(self, environment, horizon, time, on_step, checkpoint):
         on_step(2 * horizon)
-        return games, horizon, time.tolist()
+        return environment.games(), horizon, time.tolist(), checkpoint
 
 
 class Giving(Scripted):
@@ -178,11 +179,9 @@ class Giving(Scripted):
         return "games"
 
 
-def test_whole_games_are_played_where_agent_and_environment_can():
+def test_whole_runs_are_played_where_the_agent_says_that_it_can():
     told = []
-    assert simulate(Giving(), Whole(), 5, told.append) == ("games", 5, [1, 2, 3, 4, 5])
+    assert simulate(Giving(), Whole(), 5, told.append, "checkpoint") == ("games", 5, [1, 2, 3, 4, 5], "checkpoint")
     assert told == [10]
-    refusing = Whole()
-    refusing.plays_games = False
-    for environment, agent in ((Scripted(), Whole()), (Giving(), Script()), (Giving(), refusing)):
+    for environment, agent in ((Scripted(), Whole()), (Giving(), Script())):
         assert simulate(environment, agent, 4).regret[1, 1].tolist() == [2, 3, 3, 4]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ensemblepp.checkpoint import Checkpoint
 from ensemblepp.errors import ConfigError
 from ensemblepp.results import write_dataset, write_json
 from ensemblepp.simulate import Trajectory, simulate
@@ -47,12 +48,14 @@ def run(
         device=device,
         **spec["agent"]["options"],
     )
+    checkpoint = Checkpoint(Path(output).with_suffix(".checkpoint"), _key(spec, code))
     start = time.perf_counter()
-    trajectory = simulate(environment, agent, spec["horizon"], on_step)
+    trajectory = simulate(environment, agent, spec["horizon"], on_step, checkpoint)
     seconds = time.perf_counter() - start
     attributes = {"spec": json.dumps(spec, sort_keys=True), "code": code, "device": device}
     write_json(_provenance(seconds, spec["horizon"]), Path(output).with_suffix(".json"))
     write_dataset(_dataset(trajectory, seeds, agent.chains, attributes), output)
+    checkpoint.remove()
 
 
 def load_class(path: str) -> type:
@@ -115,9 +118,18 @@ def _dataset(
     return xr.Dataset(variables, coordinates, attributes)
 
 
-def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
+def _key(spec: Mapping[str, Any], code: str) -> str:
+    """What a checkpoint belongs to: a run goes on only with the same specification, code and libraries."""
+    return json.dumps([spec, code, _versions(), sys.version], sort_keys=True)
+
+
+def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
+    return {name: version(name) for name in ("ensemblepp", "numba", "numpy", "scipy", "torch", "xarray", "netCDF4")}
+
+
+def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
     return {
         "commit": _commit(),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -125,7 +137,7 @@ def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
         "python": sys.version.split()[0],
         "seconds": seconds,
         "seconds_per_step": seconds / horizon,
-        "versions": {name: version(name) for name in ("ensemblepp", "numba", "numpy", "scipy", "torch", "xarray", "netCDF4")},
+        "versions": _versions(),
     }
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
@@ -34,6 +34,7 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 FILES = {
     "environments": "config/environments.yaml",
     "language_models": "config/environments.yaml",
+    "protocols": "config/agents.yaml",
     "agents": "config/agents.yaml",
     "studies": "config/studies.yaml",
 }
@@ -105,6 +106,58 @@ class LinearSphereEnvironment(Model):
         return self.model_dump(exclude={"kind", "title"})
 
 
+class CandidatesEnvironment(Model):
+    """What the synthetic nonlinear bandits share: a list of candidate actions, of which every round offers some."""
+
+    title: str = Field(description="name in figures and tables")
+    dimension: Count = Field(100, description="d, entries of a feature vector")
+    candidates: Count = Field(1000, description="actions in the list, |X|")
+    offered: Count = Field(50, description="how many of them a round offers, uniformly without replacement")
+    features: Literal["sphere", "gaussian"] = Field(
+        "sphere", description="law of a candidate's features: uniform on the unit sphere, or N(0, I)"
+    )
+
+    @model_validator(mode="after")
+    def _enough(self) -> Any:
+        if self.offered > self.candidates:
+            raise ValueError(f"offered is {self.offered}: cannot be more than the {self.candidates} candidates")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"kind", "title"})
+
+
+class QuadraticEnvironment(CandidatesEnvironment):
+    """Quadratic bandit: f(x) = scale x^T Theta Theta^T x, Theta a d x d matrix of N(0, 1) entries."""
+
+    class_path: ClassVar[str] = "ensemblepp.environments.candidates:Quadratic"
+    kind: Literal["quadratic"]
+    scale: Positive = Field(0.01, description="factor of the quadratic form")
+    noise: NonNegative = Field(0.1, description="standard deviation of the reward noise")
+
+
+class VectorQuadraticEnvironment(CandidatesEnvironment):
+    """Vector quadratic bandit: f(x) = scale (x^T theta)^2."""
+
+    class_path: ClassVar[str] = "ensemblepp.environments.candidates:VectorQuadratic"
+    kind: Literal["vector_quadratic"]
+    scale: Positive = Field(10.0, description="factor of the square")
+    parameter: Literal["ball", "sphere"] = Field("ball", description="law of theta: uniform in the unit ball, or on the sphere")
+    noise: NonNegative = Field(0.1, description="standard deviation of the reward noise")
+
+
+class NeuralEnvironment(CandidatesEnvironment):
+    """Neural bandit: Bernoulli rewards, their probability the second softmax output of a random ReLU network."""
+
+    class_path: ClassVar[str] = "ensemblepp.environments.candidates:Neural"
+    kind: Literal["neural"]
+    hidden: list[Count] = Field([50, 50], description="widths of the network's layers")
+    temperature: Positive = Field(0.1, description="divides the logits; the smaller, the less noise")
+    weights: Literal["xavier", "testbed"] = Field(
+        "xavier", description="law of the network: the released lineage's, or the Neural Testbed's"
+    )
+
+
 class ClassificationEnvironment(Model):
     """A UCI classification data set as a bandit: one action per class, reward 1 for the right one."""
 
@@ -147,7 +200,13 @@ class ModerationEnvironment(Model):
 
 
 Environment = Annotated[
-    LinearFiniteEnvironment | LinearSphereEnvironment | ClassificationEnvironment | ModerationEnvironment,
+    LinearFiniteEnvironment
+    | LinearSphereEnvironment
+    | QuadraticEnvironment
+    | VectorQuadraticEnvironment
+    | NeuralEnvironment
+    | ClassificationEnvironment
+    | ModerationEnvironment,
     Field(discriminator="kind"),
 ]
 
@@ -176,7 +235,7 @@ class AgentModel(Model):
     label: str = Field(description="name in figures and tables")
 
     def options(self) -> dict[str, Any]:
-        return self.model_dump(exclude={"kind", "label", "per_environment"})
+        return self.model_dump(exclude={"kind", "label", "protocol", "per_environment"})
 
 
 class LinearAgentModel(AgentModel):
@@ -269,19 +328,36 @@ class NeuralAgentModel(AgentModel):
     """What every neural agent has: the paper's training protocol."""
 
     neural: ClassVar[bool] = True
+    protocol: str | None = Field(None, description="a name under protocols: values per environment that agents share")
     hidden: list[Count] = Field([64, 64], description="widths of the ReLU trunk; empty: linear heads on the features")
     learning_rate: Positive = Field(1e-4, description="Adam's step size")
     batch_size: Count = Field(128, description="samples per gradient step")
     weight_decay: NonNegative = Field(0.01, description="lambda; divided by the samples in the buffer")
     buffer_capacity: Count = Field(10_000, description="C, samples in the FIFO buffer")
-    gradient_steps: Count = Field(1, description="G, gradient steps per round")
+    gradient_steps: Count = Field(1, description="G, gradient steps per round that trains")
+    update_every: Count = Field(1, description="every how many rounds the agent trains")
     warm_up: Annotated[int, Field(ge=0)] = Field(128, description="rounds before the first gradient step")
+    timed: bool = Field(False, description="record the seconds of the rounds; such a run does not repeat to the bit")
     per_environment: dict[str, dict[str, Any]] = Field(
-        {}, description="values that differ in some environments, by environment name or kind"
+        {}, description="values that differ in some environments, by environment name or kind; stronger than the protocol's"
     )
 
 
-class GreedyAgent(NeuralAgentModel):
+class LossModel(NeuralAgentModel):
+    """What agents that can be fitted to classes have."""
+
+    loss: Literal["squared", "cross_entropy"] = Field("squared", description="cross_entropy: two logits, for rewards 0 and 1")
+
+
+class ScalesModel(LossModel):
+    """What agents with a fixed random prior have."""
+
+    prior_scale: NonNegative = Field(1.0, description="factor of the fixed prior")
+    posterior_scale: Positive = Field(0.1, description="factor of the trained part of the ensemble")
+    perturbation_scale: NonNegative = Field(0.01, description="factor of the perturbations z in the targets")
+
+
+class GreedyAgent(LossModel):
     """The trunk and one linear head: no ensemble, no prior, no noise."""
 
     class_path: ClassVar[str] = "ensemblepp.agents.greedy:Greedy"
@@ -289,16 +365,106 @@ class GreedyAgent(NeuralAgentModel):
     kind: Literal["greedy"]
 
 
-class NeuralEnsembleAgent(NeuralAgentModel):
-    """Neural Ensemble++."""
+class EpsilonGreedyAgent(LossModel):
+    """Greedy, but for a random action now and then."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.greedy:EpsilonGreedy"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["epsilon_greedy"]
+    epsilon: Annotated[float, Field(ge=0, le=1)] = Field(0.05, description="probability of a random action")
+
+
+class NeuralEnsembleAgent(ScalesModel):
+    """Neural Ensemble++ for every pair of the given laws."""
 
     class_path: ClassVar[str] = "ensemblepp.agents.neural_ensemblepp:NeuralEnsemblePlusPlus"
     kind: Literal["neural_ensemblepp"]
-    reference: Law = Field("sphere", description="law of zeta (acting)")
-    perturbation: Law = Field("sphere", description="law of z (data noise)")
-    prior_scale: NonNegative = Field(1.0, description="factor of the fixed prior heads")
-    posterior_scale: Positive = Field(0.1, description="factor of the trained ensemble heads")
-    perturbation_scale: NonNegative = Field(0.01, description="factor of z in the targets")
+    references: list[Law] = Field(["sphere"], min_length=1, description="laws of zeta (acting)")
+    perturbations: list[Perturbation] = Field(["sphere"], min_length=1, description="laws of z (data noise)")
+    update: Law = Field("coordinate", description="law of the directions that the loss averages over")
+
+
+class EnsemblePlusAgent(ScalesModel):
+    """Ensemble+: members on one trunk, with a frozen prior network of its own trunk."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.neural_ensembleplus:EnsemblePlus"
+    kind: Literal["ensembleplus"]
+    equal_noise: bool = Field(
+        True,
+        description="perturb a member by the standard deviation of Ensemble++'s; false: 1/sqrt(M) of it (released code)",
+    )
+    any_class: bool = Field(
+        False, description="with two logits, act by the greatest of any class, as the released code does by mistake"
+    )
+
+
+class BootstrapAgent(LossModel):
+    """Members on one trunk that see each sample twice or not at all; no priors."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.neural_ensembleplus:BootstrappedEnsemble"
+    kind: Literal["bootstrap"]
+
+
+class EpiNetAgent(ScalesModel):
+    """EpiNet: a base network, a small network of features and index, and frozen prior networks."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.epinet:EpiNet"
+    kind: Literal["epinet"]
+    index_samples: Count = Field(16, description="indices that the loss averages over, drawn for every sample")
+    double_softmax: bool = Field(
+        False, description="with two logits, feed their softmax to the cross-entropy, as the released code does by mistake"
+    )
+
+
+class LMCTSAgent(NeuralAgentModel):
+    """Langevin Monte Carlo Thompson sampling: noisy gradient steps on the whole history."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.lmcts:LMCTS"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["lmcts"]
+    learning_rate: Positive = Field(1e-3, description="step size of the first rounds")
+    gradient_steps: Count = Field(50, description="greatest number of Langevin steps per round, K")
+    weight_decay: NonNegative = Field(2.0, description="added to the gradient, times the parameters")
+    warm_up: Annotated[int, Field(ge=0)] = Field(0, description="rounds before the first Langevin step")
+    temperature: Positive = Field(0.01, description="the inverse temperature is 1 / (temperature d ln T)")
+    decay_every: Count = Field(20, description="the step size becomes learning_rate / t at every so many rounds")
+
+
+class NeuralUCBAgent(NeuralAgentModel):
+    """NeuralUCB with a diagonal matrix of gradients."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.neural_gradients:NeuralUCB"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["neural_ucb"]
+    ridge: Positive = Field(1.0, description="lambda, the matrix at the start")
+    exploration: NonNegative = Field(0.1, description="nu, factor of the confidence width")
+
+
+class NeuralTSAgent(NeuralUCBAgent):
+    """NeuralTS with a diagonal matrix of gradients."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.neural_gradients:NeuralTS"
+    kind: Literal["neural_ts"]  # type: ignore[assignment]
+
+
+class NeuralLinearAgent(NeuralAgentModel):
+    """NeuralLinear: Thompson sampling by Bayesian linear regression on the features that Greedy's network learns."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.neural_linear:NeuralLinear"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["neural_linear"]
+    prior_variance: Positive = Field(1.0, description="variance of the regression's weights")
+    noise: Positive = Field(0.1, description="standard deviation of the rewards in the regression")
+    refresh: Count = Field(100, description="every how many rounds the regression is done anew with the present features")
+
+
+class DropoutAgent(LossModel):
+    """MC dropout: the network's units are dropped at random when it acts as when it trains."""
+
+    class_path: ClassVar[str] = "ensemblepp.agents.dropout:Dropout"
+    ensemble: ClassVar[bool] = False
+    kind: Literal["dropout"]
+    rate: Annotated[float, Field(gt=0, lt=1)] = Field(0.2, description="probability that a hidden unit is dropped")
 
 
 class CustomAgent(AgentModel):
@@ -331,7 +497,16 @@ Agent = Annotated[
     | LinearGreedyAgent
     | LinearUCBAgent
     | GreedyAgent
+    | EpsilonGreedyAgent
     | NeuralEnsembleAgent
+    | EnsemblePlusAgent
+    | BootstrapAgent
+    | EpiNetAgent
+    | LMCTSAgent
+    | NeuralUCBAgent
+    | NeuralTSAgent
+    | NeuralLinearAgent
+    | DropoutAgent
     | CustomAgent,
     Field(discriminator="kind"),
 ]
@@ -408,6 +583,10 @@ class Config(Settings):
 
     language_models: dict[str, LanguageModel] = {}
     environments: dict[str, Environment] = {}
+    protocols: dict[str, dict[str, dict[str, Any]]] = Field(
+        {},
+        description="name -> environment's name or kind -> values that every agent of the protocol takes there, if it has them",
+    )
     agents: dict[str, Agent] = {}
     studies: dict[str, Study] = {}
 
@@ -435,11 +614,19 @@ class Config(Settings):
         if isinstance(model, PairAgent):
             laws = {"references": [model.reference], "perturbations": [model.perturbation]}
             return self.agents[model.of].model_copy(update=laws)
-        overrides = getattr(model, "per_environment", {})
-        values: dict[str, Any] = {}
-        for key in (self.environments[environment].kind, environment):
-            values |= overrides.get(key, {})
+        values = self._values(model, environment)
         return type(model).model_validate(model.model_dump(by_alias=True) | values) if values else model
+
+    def _values(self, model: AgentModel, environment: str) -> dict[str, Any]:
+        """What holds for an agent in one environment: of its protocol, then its own; a name is stronger than a kind."""
+        keys = (self.environments[environment].kind, environment)
+        shared = self.protocols.get(getattr(model, "protocol", None) or "", {})
+        values: dict[str, Any] = {}
+        for key in keys:
+            values |= {name: value for name, value in shared.get(key, {}).items() if name in type(model).model_fields}
+        for key in keys:
+            values |= getattr(model, "per_environment", {}).get(key, {})
+        return values
 
     def blocks(self, study: str) -> list[Block]:
         """Every run block of a study at the present scale, each once."""
@@ -472,6 +659,7 @@ class Config(Settings):
             if "per_environment" in agent:
                 overrides = agent["per_environment"].items()
                 agent["per_environment"] = {key: value for key, value in overrides if key in environments or key in kinds}
+        protocols = {agent["protocol"] for agent in agents.values() if agent.get("protocol")}
         models = {environment.language_model for environment in environments.values() if hasattr(environment, "language_model")}
         return {
             "scale": self.scale,
@@ -479,6 +667,10 @@ class Config(Settings):
             "linear_device": self.linear_device,
             "language_models": {name: self.language_models[name].model_dump() for name in sorted(models)},
             "environments": {name: environment.model_dump() for name, environment in environments.items()},
+            "protocols": {
+                name: {key: value for key, value in self.protocols[name].items() if key in environments or key in kinds}
+                for name in sorted(protocols)
+            },
             "agents": agents,
             "studies": {study: declared.model_dump(include={"title", "agents"}) | {"scales": {self.scale: grid.model_dump()}}},
         }
@@ -612,11 +804,12 @@ def _line(fault: Mapping[str, Any]) -> str:
 
 
 def _cross_check(config: Config) -> Iterator[str]:
-    for key in ("environments", "language_models", "agents", "studies"):
+    for key in ("environments", "language_models", "protocols", "agents", "studies"):
         for name in getattr(config, key):
             if not _NAME.fullmatch(name):
                 yield f"{FILES[key]}: {key}.{name}: a name has lower-case letters, digits, '+', '-' and '.' only"
     yield from _check_environments(config)
+    yield from _check_protocols(config)
     yield from _check_agents(config)
     for name, study in config.studies.items():
         yield from _check_study(config, name, study)
@@ -641,6 +834,10 @@ def _check_agents(config: Config) -> Iterator[str]:
             yield from _check_custom(where, agent)
         if isinstance(agent, PairAgent):
             yield from _check_pair(config, where, agent)
+        protocol = getattr(agent, "protocol", None)
+        if protocol is not None and protocol not in config.protocols:
+            allowed = ", ".join(config.protocols) or "none is declared"
+            yield f"{where}.protocol: found '{protocol}': must be one of protocols: {allowed}"
         for key, values in getattr(agent, "per_environment", {}).items():
             kinds = {environment.kind for environment in config.environments.values()}
             if key not in config.environments and key not in kinds:
@@ -651,6 +848,33 @@ def _check_agents(config: Config) -> Iterator[str]:
             except ValidationError as error:
                 for fault in error.errors():
                     yield _line({**fault, "loc": ("agents", name, agent.kind, "per_environment", key, *fault["loc"])})
+
+
+def _check_protocols(config: Config) -> Iterator[str]:
+    neural = [model for model in _agent_models() if issubclass(model, NeuralAgentModel)]
+    known = sorted({name for model in neural for name in model.model_fields} - {"kind", "label", "protocol", "per_environment"})
+    kinds = {environment.kind for environment in config.environments.values()}
+    for name, places in config.protocols.items():
+        where = f"{FILES['protocols']}: protocols.{name}"
+        for key, values in places.items():
+            if key not in config.environments and key not in kinds:
+                yield f"{where}: found '{key}': must be the name or kind of an environment"
+                continue
+            for field, value in values.items():
+                if field not in known:
+                    yield f"{where}.{key}.{field}: unknown key; agents have {', '.join(known)}"
+                    continue
+                # any agent that has the key says whether the value is allowed
+                model = next(model for model in neural if field in model.model_fields)
+                kind = get_args(model.model_fields["kind"].annotation)[0]
+                try:
+                    model.model_validate({"kind": kind, "label": "", field: value})
+                except ValidationError as error:
+                    yield from (_line({**fault, "loc": ("protocols", name, key, *fault["loc"])}) for fault in error.errors())
+
+
+def _agent_models() -> list[type[AgentModel]]:
+    return list(get_args(get_args(Agent)[0]))
 
 
 def _check_pair(config: Config, where: str, pair: PairAgent) -> Iterator[str]:
@@ -718,7 +942,7 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
 def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
     """Why environment `name` cannot be played for `horizon` rounds, if it cannot; `where` begins the message."""
     environment = config.environments[name]
-    if isinstance(environment, LinearFiniteEnvironment | LinearSphereEnvironment):
+    if not hasattr(environment, "passes"):
         return
     rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
     if isinstance(environment, ModerationEnvironment):

@@ -224,7 +224,7 @@ def test_tracked_eigenvalues_at_the_start_and_for_unchanged_directions():
 
 def test_tracking_plays_step_by_step_and_changes_no_run():
     tracked, plain = ensemble(range(2), 6, 5, track_covariance=True), ensemble(range(2), 6, 5)
-    assert (tracked.plays_games, plain.plays_games) == (False, True)
+    assert [agent.plays(bandit(range(2), 6, 30)) for agent in (tracked, plain)] == [False, True]
     assert plain.diagnostics() == {}
     followed = simulate(bandit(range(2), 6, 30), tracked, 300)
     free = simulate(bandit(range(2), 6, 30), plain, 300)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import literal
 import numpy as np
 import pytest
-from linear_games import PAIRS, bandit, ensemble, same
+from linear_games import PAIRS, Given, bandit, ensemble, same
 
 from ensemblepp.agents import linear_rounds
 from ensemblepp.agents.linear_ensemble_sampling import EnsembleSampling
@@ -117,7 +117,7 @@ def pruned_and_not(precision: str, rounds: int, game, dimension: int, size: int 
     runs, counts = [], []
     for pruning in (True, False):
         agent = ensemble([0], dimension, size, precision, pruning=pruning)
-        runs.append(agent.play([game()], rounds, np.arange(1, rounds + 1), lambda done: None))
+        runs.append(agent.play(Given(game()), rounds, np.arange(1, rounds + 1), lambda done: None))
         counts.append(agent.scores_computed)
     return *runs, counts[0] / counts[1]
 
@@ -213,7 +213,7 @@ def test_pruning_is_exact_where_theta_is_almost_a_multiple_of_the_truth():
         for pruning in (True, False):
             agent = LinearGreedy([0], dimension=5, prior_variance=1e12, precision=precision, pruning=pruning)
             game = LinearGame(0, theta, np.zeros, features, actions=1003)
-            runs.append(agent.play([game], 200, np.arange(1, 201), lambda done: None))
+            runs.append(agent.play(Given(game), 200, np.arange(1, 201), lambda done: None))
         assert same(*runs), precision
 
 
@@ -353,7 +353,7 @@ def test_a_later_step_is_named_across_calls_of_the_kernel(monkeypatch):
     game = LinearGame(3, np.ones(2), take, np.eye(2), actions=2)
     agent = EnsembleSampling([3], dimension=2, prior_variance=1.0, ensemble_size=3)
     with pytest.raises(TrainingError, match=r"^EnsembleSampling \(member x raw_gaussian\), seed 3, step 11: theta is not"):
-        agent.play([game], 20, np.arange(1, 21), lambda done: None)
+        agent.play(Given(game), 20, np.arange(1, 21), lambda done: None)
 
 
 @pytest.mark.parametrize("agent", [LinearThompsonSampling, EnsembleSampling])
@@ -370,7 +370,7 @@ def test_scores_beyond_the_numbers_are_an_error_and_not_a_choice(precision):
     game = LinearGame(2, np.ones(3), np.zeros, features, actions=20)
     agent = ensemble([2], 3, 4, precision, prior_variance=1e20)
     if precision == "float64":
-        assert np.isfinite(agent.play([game], 5, np.arange(1, 6), lambda done: None).regret[..., :1]).all()
+        assert np.isfinite(agent.play(Given(game), 5, np.arange(1, 6), lambda done: None).regret[..., :1]).all()
     else:
         with pytest.raises(TrainingError, match=r"seed 2, step 1: theta is not a number"):
-            agent.play([game], 5, np.arange(1, 6), lambda done: None)
+            agent.play(Given(game), 5, np.arange(1, 6), lambda done: None)

@@ -35,7 +35,7 @@ WORLDS = {
 def both(agent, world: dict, rounds: int, **options):
     """The same games in the kernel and in the batch; the rounds that the batch has told."""
     time = np.arange(1, rounds + 1)
-    compiled = agent(**options).play(bandit(SEEDS, 6, **world).games(), rounds, time, lambda done: None)
+    compiled = agent(**options).play(bandit(SEEDS, 6, **world), rounds, time, lambda done: None)
     told = []
     batched = linear_torch.play(agent(**options), bandit(SEEDS, 6, **world).games(), rounds, time, told.append)
     return compiled, batched, told

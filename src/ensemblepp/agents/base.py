@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Decisions, LinearGame
+from ensemblepp.environments.base import Choice, Decisions, Environment
 
 if TYPE_CHECKING:
+    from ensemblepp.checkpoint import Checkpoint
     from ensemblepp.simulate import Trajectory
 
 
@@ -38,10 +39,18 @@ class DiagnosticAgent(Agent, Protocol):
         """Name -> (seeds, chains) of the present state; always the same names, an empty mapping for none."""
 
 
-class GameAgent(Agent, Protocol):
-    """An agent that can also play linear games whole, faster than round by round and with the same outcome."""
+class WholeRunAgent(Agent, Protocol):
+    """An agent that can also play some environments whole, faster than round by round and with the same outcome."""
 
-    plays_games: bool
+    def plays(self, environment: Environment) -> bool:
+        """Whether `play` serves for `environment`."""
 
-    def play(self, games: Iterable[LinearGame], horizon: int, time: np.ndarray, on_step: Callable[[int], None]) -> Trajectory:
-        """Play every seed's game for `horizon` rounds; outputs at the rounds `time`; `on_step` hears of rounds done."""
+    def play(
+        self,
+        environment: Environment,
+        horizon: int,
+        time: np.ndarray,
+        on_step: Callable[[int], None],
+        checkpoint: Checkpoint | None,
+    ) -> Trajectory:
+        """Play `horizon` rounds of every seed; outputs at the rounds `time`; `on_step` hears of rounds done."""

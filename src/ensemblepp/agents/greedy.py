@@ -1,12 +1,14 @@
-"""Greedy: the trunk and one linear head of Ensemble++, without ensemble, prior or noise (the paper's A = 0)."""
+"""Greedy: the trunk and base head of Ensemble++, without ensemble, prior or noise (the paper's A = 0), and epsilon-greedy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
-from ensemblepp.agents.neural import NeuralAgent
+from ensemblepp.agents.neural import NeuralAgent, Scores, Uniforms
+from ensemblepp.agents.neural_heads import LinearHeads
 from ensemblepp.networks import mlp
 from ensemblepp.streams import generator
 
@@ -19,20 +21,51 @@ class Greedy(NeuralAgent):
     Args:
         seeds: the seeds.
         dimension: entries of an action's features.
-        hidden: widths of the trunk's layers.
         training: the keyword arguments of `NeuralAgent`.
     """
 
-    def __init__(self, seeds: Sequence[int], *, dimension: int, hidden: Sequence[int], ensemble_size: int = 0, **training):
+    def __init__(self, seeds: Sequence[int], *, dimension: int, ensemble_size: int = 0, **training) -> None:
         super().__init__(seeds, dimension=dimension, **training)
         generators = [generator(seed, "agent") for seed in self.seeds]
-        self._trunk = mlp.init_trunk(generators, dimension, hidden, self.device)
-        self._base = mlp.init_linear_head(generators, hidden[-1] if hidden else dimension, self.device)
-        self.parameters = [*self._trunk, self._base]
-        self.start()
+        self.start(self.trunk_parameters(generators) | {"base": mlp.init_head(generators, self.width, self.classes)})
 
-    def score(self, features: torch.Tensor) -> torch.Tensor:
-        return mlp.linear_head(self._base, mlp.trunk(self._trunk, features))
+    def score(self, features: torch.Tensor) -> Scores:
+        value = mlp.linear_head(self.parameters["base"][..., -1:], self.trunk(features))
+        return Scores(value, value)
 
-    def loss(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor) -> torch.Tensor:
-        return (self.score(features) - reward).square().mean(dim=1)
+    def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
+        return self.fitted(base_outputs(self.parameters["base"], self.trunk(features)), reward).mean(dim=1)
+
+    def linear_heads(self) -> LinearHeads:
+        return LinearHeads(based=True)
+
+
+class EpsilonGreedy(Greedy):
+    """Greedy, but for a uniformly random action in every round with probability epsilon.
+
+    Args:
+        seeds: the seeds.
+        epsilon: that probability.
+        training: the keyword arguments of `Greedy`.
+    """
+
+    def __init__(self, seeds: Sequence[int], *, epsilon: float, **training) -> None:
+        super().__init__(seeds, **training)
+        self._epsilon = epsilon
+        self.sources["wander"] = Uniforms(self.seeds, "reference/wander", (2,))
+
+    def score(self, features: torch.Tensor) -> Scores:
+        mean = super().score(features).mean
+        wander = self.now("wander")
+        # the same float32 product as the compiled rounds'
+        picked = (wander[:, 1] * np.float32(mean.shape[1])).to(torch.int64)
+        lifted = mean.scatter(1, picked[:, None], torch.inf)
+        return Scores(torch.where(wander[:, :1] < self._epsilon, lifted, mean), mean)
+
+    def linear_heads(self) -> LinearHeads:
+        return LinearHeads(based=True, epsilon=self._epsilon)
+
+
+def base_outputs(base: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+    """Predictions (chains, rows, classes) of a head without bias, (chains, width, classes)."""
+    return torch.stack([mlp.linear_head(base[..., [c]], hidden) for c in range(base.shape[-1])], dim=-1)

@@ -10,17 +10,20 @@ or all rounds of a linear game in one call (`play`), compiled on a CPU (`linear_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ensemblepp import distributions
 from ensemblepp.agents.linear_posterior import LinearPosterior
-from ensemblepp.environments.base import Choice, Decisions, LinearGame, SphereDecisions
+from ensemblepp.environments.base import Choice, Decisions, Environment, GameEnvironment, SphereDecisions
 from ensemblepp.simulate import Trajectory
 from ensemblepp.streams import StepNoise, generator
+
+if TYPE_CHECKING:
+    from ensemblepp.checkpoint import Checkpoint
 
 Precision = Literal["auto", "mixed", "float64"]
 
@@ -88,13 +91,21 @@ class LinearChains:
 
     # ------------------------------------------------------------------------------------------- all rounds at once
 
-    @property
-    def plays_games(self) -> bool:
-        """Whether `play` serves; diagnostics are taken step by step."""
-        return not self._track
+    def plays(self, environment: Environment) -> bool:
+        """Whether `play` serves: on linear games, but for diagnostics, which are taken step by step."""
+        return not self._track and hasattr(environment, "games")
 
-    def play(self, games: Iterable[LinearGame], horizon: int, time: np.ndarray, on_step: Callable[[int], None]) -> Trajectory:
+    def play(
+        self,
+        environment: GameEnvironment,
+        horizon: int,
+        time: np.ndarray,
+        on_step: Callable[[int], None],
+        checkpoint: Checkpoint | None = None,
+    ) -> Trajectory:
         """Play `horizon` rounds of every seed's game; the outputs are written at the rounds `time`.
+
+        A block takes a minute or two, so there are no checkpoints.
 
         Raises:
             TrainingError: theta is not a number.
@@ -103,7 +114,7 @@ class LinearChains:
             from ensemblepp.agents.linear_rounds import play
         else:
             from ensemblepp.agents.linear_torch import play
-        return play(self, games, horizon, time, on_step)
+        return play(self, environment.games(), horizon, time, on_step)
 
     def start(self, seed: int) -> np.ndarray:
         """B_0 = A_0 / prior_variance of one seed, (M, d): A_0 has N(0, Sigma_0) columns over sqrt(M).

@@ -1,19 +1,45 @@
-"""What every neural agent shares: replay buffer, minibatches, Adam, and the round's schedule, stacked over seeds.
+"""What every neural agent shares: parameters stacked over chains, replay buffer, minibatches, Adam, the round's schedule.
 
-The loss of all seeds is one sum whose gradient falls apart by seed, so one backward pass trains them all. A neural agent
-adds its parameters, how it scores actions and its loss (see `greedy` for the smallest one).
+A chain is a seed with one setting of its laws. All chains' parameters lie in one flat tensor; their losses are one sum whose
+gradient falls apart by chain, so one backward pass and one fused Adam step train them all, and nothing in Python grows with
+the number of chains. Random numbers are drawn ahead for many rounds. The rounds themselves are in `neural_rounds`
+(PyTorch, any device; whole rounds are one CUDA graph there) and `neural_kernel` (compiled for CPUs, for agents made of linear
+heads). `act` and `update` play the same rounds one by one, on any environment.
+
+A neural agent adds its parameters, how it scores actions and its loss: see `greedy` for the smallest one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from ensemblepp.environments.base import Choice, Decisions
+from ensemblepp.environments.base import Choice, Decisions, Environment
+from ensemblepp.environments.pool import Pool
 from ensemblepp.errors import TrainingError
 from ensemblepp.streams import generator
+
+if TYPE_CHECKING:
+    from ensemblepp.checkpoint import Checkpoint
+    from ensemblepp.simulate import Trajectory
+
+Loss = Literal["squared", "cross_entropy"]
+
+#: Rounds whose random numbers are drawn at once; changes memory and speed, never the values.
+CHUNK = 64
+
+#: Every parameter starts at a multiple of so many floats (64 bytes).
+_ALIGNMENT = 16
+
+
+class Scores(NamedTuple):
+    """What an agent thinks of the actions on offer."""
+
+    value: torch.Tensor  #: (chains, actions), to be maximised
+    mean: torch.Tensor  #: (chains, actions), what would be maximised without exploring
 
 
 class NeuralAgent:
@@ -24,18 +50,24 @@ class NeuralAgent:
         dimension: entries of an action's features.
         horizon: rounds to come (bounds the buffer's memory).
         device: a torch device name.
+        hidden: widths of the ReLU trunk's layers; empty for heads on the features themselves.
         learning_rate: Adam's step size.
         batch_size: samples per gradient step, drawn with replacement from the buffer.
         weight_decay: lambda; the coupled L2 coefficient is lambda / (samples in the buffer).
         buffer_capacity: C; the oldest sample leaves when it is full (FIFO).
-        gradient_steps: G, gradient steps per round.
+        gradient_steps: G, gradient steps per round that trains.
+        update_every: every how many rounds the agent trains.
         warm_up: rounds before the first gradient step.
+        loss: "squared", or "cross_entropy" on two logits for rewards 0 and 1.
+        timed: whether `play` also records the seconds that the rounds took; such runs do not repeat to the bit.
+        chains: (reference, perturbation) names of every seed's chains.
 
-    Subclasses fill `self.parameters` (trainable leaf tensors, seed first), then call `self.start()`, and define `score`
-    and `loss`. `extra_width` more numbers per sample (the perturbations, say) go to the buffer with every sample.
+    Subclasses pass their trainable tensors to `start`, and define `score` and `loss_of`. They may add `sources` of random
+    numbers, `extra` numbers per sample for the buffer, and `spread`.
     """
 
-    chains: Sequence[tuple[str, str]] = (("none", "none"),)
+    #: whether a round has the same operations on the same shapes every time, so that a CUDA graph can replay it
+    captures = True
 
     def __init__(
         self,
@@ -44,87 +76,314 @@ class NeuralAgent:
         dimension: int,
         horizon: int,
         device: str,
+        hidden: Sequence[int],
         learning_rate: float,
         batch_size: int,
         weight_decay: float,
         buffer_capacity: int,
         gradient_steps: int,
         warm_up: int,
+        update_every: int = 1,
+        loss: Loss = "squared",
+        timed: bool = False,
+        chains: Sequence[tuple[str, str]] = (("none", "none"),),
         extra_width: int = 0,
     ) -> None:
-        self.seeds = tuple(seeds)
-        self.device = torch.device(device)
-        self.parameters: list[torch.Tensor] = []
-        self.gradient_steps = gradient_steps
-        self.batch_size = batch_size
-        self._weight_decay = weight_decay
-        self._learning_rate = learning_rate
-        self._warm_up = warm_up
-        self._round = 0
-        self._capacity = min(buffer_capacity, horizon)
-        # one row holds features, reward and extras, so that a minibatch is a single gather
-        self._buffer = torch.zeros(len(self.seeds), self._capacity, dimension + 1 + extra_width, device=self.device)
-        self._dimension = dimension
-        self._minibatch_generators = [generator(seed, "minibatch") for seed in self.seeds]
-        self._seed_axis = torch.arange(len(self.seeds), device=self.device)[:, None]
-
-    def start(self) -> None:
-        """Make the parameters trainable and the optimiser ready; switch torch to flushed denormals and determinism."""
         # Adam's moments of dead units decay into denormal numbers, which are up to 50 times slower
         torch.set_flush_denormal(True)
         torch.use_deterministic_algorithms(True)
-        for parameter in self.parameters:
-            parameter.requires_grad_(True)
-        self._optimiser = torch.optim.Adam(self.parameters, lr=self._learning_rate, fused=True)
+        self.seeds, self.chains = tuple(seeds), tuple(chains)
+        self.device = torch.device(device)
+        self.dimension = dimension
+        self.hidden = tuple(hidden)
+        self.width = self.hidden[-1] if self.hidden else dimension
+        self.classes = 2 if loss == "cross_entropy" else 1
+        self.gradient_steps, self.batch_size, self.update_every = gradient_steps, batch_size, update_every
+        self.warm_up, self.weight_decay, self.learning_rate = warm_up, weight_decay, learning_rate
+        self.capacity = min(buffer_capacity, horizon)
+        self.timed = timed
+        self.extra_width = extra_width
+        self.stack = len(self.seeds) * len(self.chains)
+        #: rounds that are done; on the device as well, for operations that must not wait for the host
+        self.round = 0
+        self.clock = torch.zeros(1, dtype=torch.int64, device=self.device)
+        #: rounds so far in which the choice was not the best by `Scores.mean`
+        self.explored = torch.zeros(self.stack, dtype=torch.int64, device=self.device)
+        self.last_loss = torch.full((self.stack,), torch.nan, device=self.device)
+        self._buffer: torch.Tensor | None = None
+        self._offered: torch.Tensor | None = None
+        #: name -> rounds -> (seeds or chains, rounds, ...): random numbers of the next rounds
+        self.sources: dict[str, Callable[[int], np.ndarray]] = {
+            "minibatch": Uniforms(self.seeds, "minibatch", (gradient_steps, batch_size))
+        }
+        self._ahead: dict[str, torch.Tensor] = {}
+        self._left = 0
+        self._place = torch.zeros(1, dtype=torch.int64, device=self.device)
 
-    def score(self, features: torch.Tensor) -> torch.Tensor:
-        """Values to maximise this round, (seeds, actions), from features (seeds, actions, dimension)."""
+    # ------------------------------------------------------------------------------------------------ for subclasses
+
+    def start(self, parameters: dict[str, np.ndarray]) -> None:
+        """Take the trainable tensors, (seeds, ...) each, as `self.parameters[name]` (chains, ...), and make Adam ready."""
+        self.layout: dict[str, tuple[int, tuple[int, ...]]] = {}
+        end = 0
+        for name, value in parameters.items():
+            shape = (self.stack, *value.shape[1:])
+            self.layout[name] = (end, shape)
+            end += -(-int(np.prod(shape)) // _ALIGNMENT) * _ALIGNMENT
+        self.flat = torch.zeros(end, device=self.device)
+        self.flat.grad = torch.zeros_like(self.flat)
+        self._optimiser = torch.optim.Adam(
+            [self.flat], lr=self.learning_rate, fused=True, capturable=self.device.type == "cuda"
+        )
+        self._bind()
+        with torch.no_grad():
+            for name, value in parameters.items():
+                self.parameters[name].copy_(self.fixed(value))
+
+    def fixed(self, values: np.ndarray) -> torch.Tensor:
+        """A float32 tensor of this agent's chains, (chains, ...), from values per seed, (seeds, ...)."""
+        return self.tensor(np.repeat(values, len(self.chains), axis=0))
+
+    def trunk_parameters(self, generators: Sequence[np.random.Generator]) -> dict[str, np.ndarray]:
+        """The trunk's weights and biases as torch would draw them, under the names that `trunk` expects."""
+        from ensemblepp.networks import mlp
+
+        layers = mlp.init_layers(generators, [self.dimension, *self.hidden])
+        return {f"{kind}{i}": array for i, layer in enumerate(layers) for kind, array in zip("wb", layer, strict=True)}
+
+    def trunk(self, features: torch.Tensor) -> torch.Tensor:
+        """h(x; w): (chains, rows, dimension) to (chains, rows, width)."""
+        for layer in range(len(self.hidden)):
+            features = torch.relu(torch.baddbmm(self.parameters[f"b{layer}"], features, self.parameters[f"w{layer}"]))
+        return features
+
+    def now(self, name: str) -> torch.Tensor:
+        """The present round's random numbers of a source, (chains, ...)."""
+        return self._ahead[name].index_select(1, self._place).squeeze(1)
+
+    def score(self, features: torch.Tensor) -> Scores:
+        """What to maximise this round, from features (chains, actions, dimension)."""
         raise NotImplementedError
 
-    def extra(self) -> np.ndarray | None:
-        """This round's extra numbers per sample, (seeds, extra_width), or None."""
+    def extra(self, chosen: torch.Tensor) -> torch.Tensor | None:
+        """Extra numbers to keep with this round's sample, (chains, extra_width); `chosen` (chains, 1, dimension)."""
         return None
 
-    def loss(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor) -> torch.Tensor:
-        """Loss per seed, shape (seeds,), of a minibatch: (seeds, batch, dimension), (seeds, batch), (seeds, batch, extra)."""
+    def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
+        """Loss per chain, (chains,), of a minibatch: (chains, batch, dimension), (chains, batch), (chains, batch, extra)."""
         raise NotImplementedError
 
-    def act(self, decisions: Decisions) -> Choice:
-        with torch.no_grad():
-            values = self.score(self._tensor(decisions.features))
-        return decisions.choose(values.argmax(dim=1, keepdim=True).cpu().numpy())
+    def spread(self, features: torch.Tensor) -> torch.Tensor:
+        """Standard deviation of what the agent samples when it acts, (chains, actions)."""
+        return torch.zeros(features.shape[:2], device=self.device)
 
-    def update(self, choice: Choice, reward: np.ndarray) -> None:
-        parts = [choice.features[:, 0], reward]
-        extra = self.extra()
+    def fitted(self, outputs: torch.Tensor, reward: torch.Tensor) -> torch.Tensor:
+        """Loss per sample of predictions: squared error of (..., 1), or cross-entropy of two logits (..., 2)."""
+        if self.classes == 1:
+            return (outputs[..., 0] - reward).square()
+        return torch.nn.functional.softplus(outputs[..., 1] - outputs[..., 0]) - reward * (outputs[..., 1] - outputs[..., 0])
+
+    # ---------------------------------------------------------------------------------------------------- the round
+
+    def load(self, rounds: int) -> None:
+        """Draw the random numbers of the next `rounds` rounds."""
+        for name, source in self.sources.items():
+            values = source(rounds)
+            if len(values) < self.stack:
+                values = np.repeat(values, len(self.chains), axis=0)
+            self.put(name, values)
+        self._left = rounds
+        self._place.zero_()
+
+    def put(self, name: str, values: np.ndarray) -> None:
+        """Put the numbers of the rounds ahead, (chains, rounds, ...), where `now` finds them; CUDA graphs keep the place."""
+        tensor = torch.from_numpy(np.ascontiguousarray(values))
+        if values.dtype == np.float64:
+            tensor = tensor.to(torch.float32)
+        held = self._ahead.get(name)
+        if held is not None and held.shape[1] >= tensor.shape[1]:
+            held[:, : tensor.shape[1]].copy_(tensor)
+        else:
+            self._ahead[name] = tensor.to(self.device)
+
+    def choose(self, features: torch.Tensor) -> torch.Tensor:
+        """Position of the chosen action, (chains,), of features (chains, actions, dimension)."""
+        with torch.no_grad():
+            value, mean = self.score(features)
+            chosen = value.argmax(dim=1)
+            self.explored += chosen != mean.argmax(dim=1)
+        return chosen
+
+    def observe(self, features: torch.Tensor, reward: torch.Tensor, item: torch.Tensor | None = None) -> None:
+        """Put a sample, (chains, dimension) and (chains,), into the buffer, and let the clock tick.
+
+        On a pool, `item` (chains,) says which of its items was chosen.
+        """
+        if self._buffer is None:
+            width = self.dimension + 1 + self.extra_width
+            # one row holds features, reward and extras, so that a minibatch is a single gather
+            self._buffer = torch.zeros(self.stack, self.capacity, width, device=self.device)
+            self._first_row = torch.arange(self.stack, device=self.device)[:, None] * self.capacity
+        parts = [features, reward[:, None]]
+        with torch.no_grad():
+            extra = self.extra(features[:, None])
         if extra is not None:
             parts.append(extra)
-        self._buffer[:, self._round % self._capacity] = self._tensor(np.concatenate(parts, axis=1))
-        self._round += 1
-        # drawn every round, used or not: the draws of a round then do not depend on the warm-up
-        draws = [source.random((self.gradient_steps, self.batch_size)) for source in self._minibatch_generators]
-        if self._round <= self._warm_up:
-            return
-        stored = min(self._round, self._capacity)
-        rows = torch.from_numpy((np.stack(draws) * stored).astype(np.int64)).to(self.device)
-        self._optimiser.param_groups[0]["weight_decay"] = self._weight_decay / stored
-        for step in range(self.gradient_steps):
-            batch = self._buffer[self._seed_axis, rows[:, step]]
-            features, rewards, extras = batch.split([self._dimension, 1, batch.shape[-1] - self._dimension - 1], dim=-1)
-            losses = self.loss(features, rewards[..., 0], extras)
-            self._optimiser.zero_grad()
-            losses.sum().backward()
-            self._optimiser.step()
-        self._check(losses.detach())
+        self._buffer.index_copy_(1, self.clock % self.capacity, torch.cat(parts, dim=1)[:, None])
+        self.clock += 1
 
-    def _check(self, losses: torch.Tensor) -> None:
-        finite = torch.isfinite(losses)
-        if not finite.all():
-            bad = [seed for seed, good in zip(self.seeds, finite.tolist(), strict=True) if not good]
+    def train(self) -> None:
+        """The gradient steps of one round."""
+        draws, stored = self.now("minibatch"), self.clock.clamp(max=self.capacity)
+        rows = (draws * stored).to(torch.int64)
+        decay = self.weight_decay / stored
+        samples = self._buffer.flatten(0, 1)
+        for step in range(self.gradient_steps):
+            batch = samples.index_select(0, (rows[:, step] + self._first_row).flatten()).unflatten(0, rows[:, step].shape)
+            features, reward, extra = batch.split([self.dimension, 1, self.extra_width], dim=-1)
+            losses = self.loss_of(features, reward[..., 0], extra, step)
+            self.flat.grad.zero_()
+            losses.sum().backward()
+            with torch.no_grad():
+                self.flat.grad.addcmul_(self.flat, decay)
+            self._optimiser.step()
+        self.last_loss.copy_(losses.detach())
+
+    def end_round(self) -> None:
+        """Go on to the next round's random numbers."""
+        self._place += 1
+        self._left -= 1
+        self.round += 1
+
+    def trains(self, round_: int) -> bool:
+        """Whether there are gradient steps at the end of round `round_`, counted from 1."""
+        return round_ > self.warm_up and round_ % self.update_every == 0
+
+    # ------------------------------------------------------------------------------------------- the agent protocol
+
+    def act(self, decisions: Decisions) -> Choice:
+        if self._left == 0:
+            self.load(CHUNK)
+        features = self.tensor(np.repeat(decisions.features, len(self.chains), axis=0))
+        self._offered = features
+        chosen = self.choose(features).reshape(len(self.seeds), -1)
+        return decisions.choose(chosen.cpu().numpy())
+
+    def update(self, choice: Choice, reward: np.ndarray) -> None:
+        if self._left == 0:
+            self.load(CHUNK)
+        self.observe(self.tensor(choice.features).flatten(0, 1), self.tensor(reward).flatten())
+        if self.trains(self.round + 1):
+            self.train()
+        self.end_round()
+        if self.device.type == "cpu":
+            self.check()
+
+    def plays(self, environment: Environment) -> bool:
+        """Whether `play` serves for `environment`."""
+        return isinstance(environment, Pool)
+
+    def play(
+        self,
+        environment: Pool,
+        horizon: int,
+        time: np.ndarray,
+        on_step: Callable[[int], None],
+        checkpoint: Checkpoint | None = None,
+    ) -> Trajectory:
+        """Play `horizon` rounds for all chains; outputs at the rounds `time`.
+
+        Raises:
+            TrainingError: the loss left the real numbers.
+        """
+        from ensemblepp.agents.neural_rounds import play
+
+        return play(self, environment, horizon, time, on_step, checkpoint)
+
+    def diagnostics(self) -> dict[str, np.ndarray]:
+        """Loss of the last minibatch, mean spread over the actions last offered, and rounds that explored so far."""
+        with torch.no_grad():
+            nothing = torch.full((self.stack,), torch.nan)
+            spread = nothing if self._offered is None else self.spread(self._offered).mean(dim=1)
+        told = {"loss": self.last_loss, "spread": spread, "explored": self.explored}
+        return {name: values.cpu().numpy().reshape(len(self.seeds), -1) for name, values in told.items()}
+
+    def parameter_counts(self) -> tuple[int, int]:
+        """(all, trainable) parameters of one chain; frozen priors are the difference."""
+        trainable = sum(int(np.prod(shape[1:])) for _, shape in self.layout.values())
+        return trainable + self.frozen_parameters(), trainable
+
+    def frozen_parameters(self) -> int:
+        """Parameters that are not trained."""
+        return 0
+
+    def check(self) -> None:
+        """Raise if a loss is not a number or a parameter is not finite.
+
+        Raises:
+            TrainingError: names the agent, the seeds and the round.
+        """
+        bad = torch.isinf(self.last_loss)
+        if not torch.isfinite(self.flat).all():
+            for parameter in self.parameters.values():
+                bad = bad | ~torch.isfinite(parameter.detach()).flatten(1).all(dim=1)
+        if bad.any():
+            seeds = [self.seeds[chain // len(self.chains)] for chain in bad.nonzero()[:, 0].tolist()]
             raise TrainingError(
-                f"{type(self).__name__}: the loss of seed {', '.join(map(str, bad))} is not finite at step {self._round}; "
-                "a smaller learning_rate or prior_scale in config/agents.yaml may help"
+                f"{type(self).__name__}: the loss of seed {', '.join(map(str, dict.fromkeys(seeds)))} is not finite at step "
+                f"{self.round}; a smaller learning_rate or prior_scale in config/agents.yaml may help"
             )
 
-    def _tensor(self, array: np.ndarray) -> torch.Tensor:
-        return torch.as_tensor(array, dtype=torch.float32, device=self.device)
+    # ------------------------------------------------------------------------------------------------------- plumbing
+
+    def tensor(self, array: np.ndarray) -> torch.Tensor:
+        return torch.as_tensor(np.ascontiguousarray(array), dtype=torch.float32).to(self.device)
+
+    def _bind(self) -> None:
+        """Parameters as leaf tensors that are parts of `flat`, with parts of its gradient as theirs."""
+        self.parameters: dict[str, torch.Tensor] = {}
+        for name, (offset, shape) in self.layout.items():
+            part = slice(offset, offset + int(np.prod(shape)))
+            leaf = self.flat[part].view(shape).detach().requires_grad_()
+            leaf.grad = self.flat.grad[part].view(shape)
+            self.parameters[name] = leaf
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        # views of `flat`, and what a CUDA graph holds, are made again
+        del state["parameters"]
+        return state | {"gradient": self.flat.grad}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        torch.set_flush_denormal(True)
+        torch.use_deterministic_algorithms(True)
+        gradient = state.pop("gradient")
+        self.__dict__.update(state)
+        self.flat.grad = gradient
+        self._bind()
+
+
+class Uniforms:
+    """Uniform numbers in [0, 1) of several seeds: rounds -> (seeds, rounds, *shape), float32.
+
+    The draws of a round do not depend on how many rounds are asked for at once.
+    """
+
+    def __init__(self, seeds: Sequence[int], stream: str, shape: Sequence[int]) -> None:
+        self._generators = [generator(seed, stream) for seed in seeds]
+        self._shape = tuple(shape)
+
+    def __call__(self, rounds: int) -> np.ndarray:
+        return np.stack([source.random((rounds, *self._shape), dtype=np.float32) for source in self._generators])
+
+
+class Normals:
+    """Standard normal numbers of several seeds: rounds -> (seeds, rounds, *shape), float32, like `Uniforms`."""
+
+    def __init__(self, seeds: Sequence[int], stream: str, shape: Sequence[int]) -> None:
+        self._generators = [generator(seed, stream) for seed in seeds]
+        self._shape = tuple(shape)
+
+    def __call__(self, rounds: int) -> np.ndarray:
+        drawn = [source.standard_normal((rounds, *self._shape), dtype=np.float32) for source in self._generators]
+        return np.stack(drawn)

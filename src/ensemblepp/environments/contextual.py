@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Decisions, Outcome
+from ensemblepp.environments.pool import Pool, Rounds
 from ensemblepp.errors import ConfigError
-from ensemblepp.streams import StepNoise, generator
+from ensemblepp.streams import GaussianRows, generator
 
 
-class Contextual:
-    """A contextual bandit over a table.
+class Contextual(Pool):
+    """A contextual bandit over a table; item `row * actions + a` of its pool is action a in context `row`.
 
     Args:
         seeds: one independent order of the rows and one reward noise per seed.
@@ -28,45 +28,35 @@ class Contextual:
     """
 
     def __init__(self, seeds: Sequence[int], contexts: np.ndarray, means: np.ndarray, *, noise: float, passes: int) -> None:
-        self.seeds = tuple(seeds)
-        self._contexts = contexts
-        self._means = means
-        self.fixed_actions = means.shape[1]
-        self.dimension = contexts.shape[1] * self.fixed_actions
-        self._noise = noise
-        self._noise_source = StepNoise(self.seeds, "reward_noise", 1)
-        self._passes = passes
-        self._order_source = [generator(seed, "environment") for seed in self.seeds]
-        self._order = np.empty((len(self.seeds), 0), dtype=np.intp)
-        self._round = 0
-
-    def decisions(self) -> Decisions:
-        seeds, (actions, width) = len(self.seeds), (self.fixed_actions, self._contexts.shape[1])
-        features = np.zeros((seeds, actions, actions, width), dtype=np.float32)
+        seeds, actions = tuple(seeds), means.shape[1]
+        rows, width = contexts.shape
+        table = np.zeros((rows, actions, actions, width), dtype=np.float32)
         blocks = np.arange(actions)
-        features[:, blocks, blocks] = self._contexts[self._rows()][:, None]
-        return Decisions(features.reshape(seeds, actions, actions * width))
+        table[:, blocks, blocks] = contexts[:, None]
+        items = table.reshape(1, rows * actions, actions * width)
+        super().__init__(seeds, items, means.reshape(1, -1).astype(float), fixed_actions=actions)
+        self._noise = noise
+        self._noise_sources = [GaussianRows(seed, "reward_noise", 1) for seed in seeds]
+        self._passes = passes
+        self._order_sources = [generator(seed, "environment") for seed in seeds]
+        self._order = np.empty((len(seeds), 0), dtype=np.intp)
+        self._drawn = 0
 
-    def mean_rewards(self) -> np.ndarray:
-        return self._means[self._rows()]
-
-    def step(self, choice: Choice) -> Outcome:
-        means = self.mean_rewards()
-        mean = np.take_along_axis(means, choice.index, axis=1)
-        self._round += 1
-        return Outcome(mean + self._noise * self._noise_source.next(), means.max(axis=1, keepdims=True) - mean)
-
-    def _rows(self) -> np.ndarray:
-        """The present row of every seed."""
-        while self._round >= self._order.shape[1]:
-            if self._order.shape[1] >= self._passes * len(self._means):
-                raise ConfigError(
-                    f"round {self._round + 1} is beyond the data: {len(self._means)} rows x {self._passes} pass(es); "
-                    "lower the horizon or raise passes in config/environments.yaml"
-                )
-            shuffled = np.stack([source.permutation(len(self._means)) for source in self._order_source])
+    def draw(self, rounds: int) -> Rounds:
+        rows = self.means.shape[1] // self.fixed_actions
+        rounds = min(rounds, rows * self._passes - self._drawn)
+        if rounds == 0:
+            raise ConfigError(
+                f"round {self._drawn + 1} is beyond the data: {rows} rows x {self._passes} pass(es); "
+                "lower the horizon or raise passes in config/environments.yaml"
+            )
+        while self._drawn + rounds > self._order.shape[1]:
+            shuffled = np.stack([source.permutation(rows) for source in self._order_sources])
             self._order = np.concatenate([self._order, shuffled], axis=1)
-        return self._order[:, self._round]
+        shown = self._order[:, self._drawn : self._drawn + rounds]
+        self._drawn += rounds
+        noise = np.stack([self._noise * source.take(rounds)[:, 0] for source in self._noise_sources])
+        return Rounds(shown[..., None] * self.fixed_actions + np.arange(self.fixed_actions), noise)
 
 
 def unit_rows(table: np.ndarray) -> np.ndarray:

@@ -1,69 +1,92 @@
-"""A ReLU trunk whose parameters are stacked over seeds: every tensor has the seed as its leading dimension."""
+"""Networks whose parameters are stacked: every tensor has the chain (a seed with one setting) as its leading dimension.
+
+Draws come from one numpy generator per seed; chains of one seed start alike.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 
-def init_trunk(
-    generators: Sequence[np.random.Generator], dimension: int, hidden: Sequence[int], device: torch.device
-) -> list[torch.Tensor]:
-    """Weights and biases [W1, b1, W2, b2, ...], torch's default for linear layers: U(-1, 1) / sqrt(fan_in).
+def init_layers(
+    generators: Sequence[np.random.Generator], widths: Sequence[int], law: str = "uniform"
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weights and biases of a multilayer perceptron, per seed.
 
     Args:
         generators: one per seed.
-        dimension: entries of the input.
-        hidden: widths of the layers; empty for the identity.
-        device: where the tensors live.
+        widths: entries of the input, of every hidden layer and of the output.
+        law: "uniform" is torch's default for linear layers, U(-1, 1) / sqrt(fan_in) for both; "xavier" has normal weights of
+            variance 2 / (fan_in + fan_out) and biases of zero.
 
     Returns:
-        Leaf tensors of shapes (seeds, fan_in, width) and (seeds, 1, width).
+        (weight, bias) per layer, float64, of shapes (seeds, fan_in, width) and (seeds, 1, width).
     """
-    parameters: list[torch.Tensor] = []
-    fan_in = dimension
-    for width in hidden:
-        for rows in (fan_in, 1):
-            draws = np.stack([source.uniform(-1, 1, (rows, width)) for source in generators]) / np.sqrt(fan_in)
-            parameters.append(torch.tensor(draws, dtype=torch.float32, device=device))
-        fan_in = width
-    return parameters
+    layers = []
+    for fan_in, width in itertools.pairwise(widths):
+        shapes = [(fan_in, width), (1, width)]
+        if law == "uniform":
+            weight, bias = (np.stack([source.uniform(-1, 1, shape) for source in generators]) for shape in shapes)
+            layers.append((weight / np.sqrt(fan_in), bias / np.sqrt(fan_in)))
+        else:
+            weight = np.stack([source.standard_normal(shapes[0]) for source in generators])
+            layers.append((np.sqrt(2 / (fan_in + width)) * weight, np.zeros((len(generators), 1, width))))
+    return layers
 
 
-def trunk(parameters: Sequence[torch.Tensor], inputs: torch.Tensor) -> torch.Tensor:
-    """Features h(x; w): (seeds, rows, dimension) to (seeds, rows, width of the last layer)."""
-    for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
-        inputs = torch.relu(torch.baddbmm(bias, inputs, weight))
+def layers_forward(
+    layers: Sequence[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tensor, last: bool = False
+) -> torch.Tensor:
+    """ReLU layers: (chains, rows, fan_in) to (chains, rows, width). With `last`, the last layer is linear."""
+    for place, (weight, bias) in enumerate(layers):
+        inputs = torch.baddbmm(bias, inputs, weight)
+        if not last or place < len(layers) - 1:
+            inputs = torch.relu(inputs)
     return inputs
 
 
-def init_linear_head(generators: Sequence[np.random.Generator], dimension: int, device: torch.device) -> torch.Tensor:
-    """A scalar head without bias, b of shape (seeds, dimension, 1), entries U(-1, 1) / sqrt(dimension)."""
-    draws = np.stack([source.uniform(-1, 1, (dimension, 1)) for source in generators]) / np.sqrt(dimension)
-    return torch.tensor(draws, dtype=torch.float32, device=device)
-
-
-def linear_head(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
-    """Inner products with one vector per seed: weights (seeds, width, 1), inputs (seeds, rows, width) to (seeds, rows)."""
-    # not torch.bmm: for a single column it rounds a stack of one seed differently from a taller one
-    return (inputs * weights.mT).sum(dim=-1)
+def init_head(generators: Sequence[np.random.Generator], width: int, classes: int = 1) -> np.ndarray:
+    """A linear head without bias, (seeds, width, classes), entries U(-1, 1) / sqrt(width): torch's default."""
+    draws = np.stack([source.uniform(-1, 1, (width, classes)) for source in generators])
+    return draws / np.sqrt(width)
 
 
 def init_ensemble_heads(
-    generators: Sequence[np.random.Generator], dimension: int, ensemble_size: int, device: torch.device
-) -> torch.Tensor:
-    """Trainable ensemble directions theta_m as columns, (seeds, dimension, M), Xavier normal: std sqrt(2 / (dimension + M))."""
+    generators: Sequence[np.random.Generator], width: int, ensemble_size: int, classes: int = 1
+) -> np.ndarray:
+    """Ensemble directions as columns, (seeds, width, M * classes), Xavier normal: std sqrt(2 / (width classes + M)).
+
+    Column m * classes + c is member m's head of class c.
+    """
     # drawn member by member, so that a smaller ensemble's members are the first of a larger one's, but for the scale
-    draws = np.stack([source.standard_normal((ensemble_size, dimension)).T for source in generators])
-    return torch.tensor(np.sqrt(2 / (dimension + ensemble_size)) * draws, dtype=torch.float32, device=device)
+    draws = np.stack([_members(source, width, ensemble_size, classes) for source in generators])
+    return np.sqrt(2 / (width * classes + ensemble_size)) * draws
 
 
-def init_prior_heads(
-    generators: Sequence[np.random.Generator], dimension: int, ensemble_size: int, device: torch.device
-) -> torch.Tensor:
-    """Fixed prior directions theta_0m as columns, (seeds, dimension, M); every row has unit norm in R^M."""
-    draws = np.stack([source.standard_normal((ensemble_size, dimension)).T for source in generators])
-    draws /= np.linalg.norm(draws, axis=-1, keepdims=True)
-    return torch.tensor(draws, dtype=torch.float32, device=device)
+def init_member_heads(
+    generators: Sequence[np.random.Generator], width: int, ensemble_size: int, classes: int = 1
+) -> np.ndarray:
+    """Heads of separate members as columns, (seeds, width, M * classes), each Xavier normal."""
+    draws = np.stack([_members(source, width, ensemble_size, classes) for source in generators])
+    return np.sqrt(2 / (width + classes)) * draws
+
+
+def init_prior_heads(generators: Sequence[np.random.Generator], width: int, ensemble_size: int, classes: int = 1) -> np.ndarray:
+    """Fixed prior directions as columns, (seeds, width, M * classes); for every (feature, class) of unit norm in R^M."""
+    draws = np.stack([_members(source, width, ensemble_size, classes) for source in generators])
+    rows = draws.reshape(len(generators), width, ensemble_size, classes)
+    return (rows / np.linalg.norm(rows, axis=2, keepdims=True)).reshape(draws.shape)
+
+
+def linear_head(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+    """Inner products with one vector per chain: weights (chains, width, 1), inputs (chains, rows, width) to (chains, rows)."""
+    # not torch.bmm: for a single column it rounds a stack of one chain differently from a taller one
+    return (inputs * weights.mT).sum(dim=-1)
+
+
+def _members(source: np.random.Generator, width: int, ensemble_size: int, classes: int) -> np.ndarray:
+    return source.standard_normal((ensemble_size, width, classes)).transpose(1, 0, 2).reshape(width, ensemble_size * classes)
