@@ -1,77 +1,213 @@
-"""How much stacking seeds gains in training: python bench/nonlinear.py prints CPU time per gradient step, 1 and 10 seeds.
+"""How fast and how exact the neural engine is: python bench/nonlinear.py prints rows N1 to N7, measured in one run.
 
-Everything is measured in one process on one thread, medians of `REPEATS`; only the ratios travel between machines.
+The task is the paper's: Quadratic, d = 100, 1,000 candidates of which 50 are offered, a 64-64 trunk, M = 8, batch 128, one
+gradient step per round. CPU time of one thread, medians of `REPEATS`, but for N6, which needs two idle cores; only ratios
+travel between machines. The baseline is one seed at a time in plain PyTorch (tests/plain_torch.py, with the reduced loss).
+`python bench/nonlinear.py gpu` prints seed-rounds per second on a GPU instead.
 """
 
 import os
+import sys
+from pathlib import Path
 
 for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from plain_torch import PlainEnsemblePlusPlus
 
+from ensemblepp.agents.epinet import EpiNet
 from ensemblepp.agents.greedy import Greedy
+from ensemblepp.agents.neural import NeuralAgent
+from ensemblepp.agents.neural_ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
-from ensemblepp.environments.contextual import Contextual, unit_rows
-from ensemblepp.simulate import simulate
+from ensemblepp.agents.neural_kernel import CompiledRun
+from ensemblepp.agents.neural_rounds import Run, TorchRun
+from ensemblepp.environments.candidates import Quadratic
 
 REPEATS = 5
+ROUNDS = 400
+
+#: Floating-point operations of a seed-round (M = 8): forward for 50 actions and 128 samples, backward, Adam.
+ROUND_MFLOP = 7.9
+
+TRAINING = {
+    "dimension": 100,
+    "hidden": [64, 64],
+    "learning_rate": 1e-4,
+    "batch_size": 128,
+    "weight_decay": 0.01,
+    "buffer_capacity": 10_000,
+    "gradient_steps": 1,
+    "warm_up": 0,
+}
+SCALES = {"prior_scale": 5.0, "posterior_scale": 1.0, "perturbation_scale": 0.01}
+LAWS = {"references": ["sphere"], "perturbations": ["sphere"], "update": "coordinate"}
 
 
-def cpu_seconds(task: Callable[[], object]) -> float:
+def environment(seeds: int) -> Quadratic:
+    """The paper's Quadratic bandit."""
+    return Quadratic(range(seeds), scale=0.01, noise=0.1, dimension=100, candidates=1000, offered=50, features="sphere")
+
+
+def ensemble(seeds: int, horizon: int, size: int = 8, device: str = "cpu", **changes) -> NeuralEnsemblePlusPlus:
+    """Ensemble++ with the paper's laws."""
+    options = TRAINING | SCALES | LAWS | {"ensemble_size": size, "horizon": horizon, "device": device} | changes
+    return NeuralEnsemblePlusPlus(range(seeds), **options)
+
+
+def advance(run: Run, rounds: int) -> None:
+    """Play that many rounds, of a run whose horizon is far away."""
+    end = run.agent.round + rounds
+    while run.agent.round < end:
+        run.advance()
+
+
+def cpu_seconds(task: Callable[[], object], repeats: int = REPEATS) -> float:
     """Median CPU time of `task`."""
     times = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.process_time()
         task()
         times.append(time.process_time() - start)
     return statistics.median(times)
 
 
-def neural(agent: type, seeds: int, width: int, classes: int, rounds: int = 20, gradient_steps: int = 20) -> float:
-    """Microseconds per seed and gradient step on random contexts of a UCI set's shape."""
-    source = np.random.default_rng(0)
-    contexts = unit_rows(source.standard_normal((2000, width)))
-    means = np.eye(classes)[source.integers(0, classes, 2000)]
-    laws = {"reference": "sphere", "perturbation": "sphere", "perturbation_scale": 0.01}
-    scales = {} if agent is Greedy else {"prior_scale": 1.0, "posterior_scale": 0.1, **laws}
+def gemm_peak() -> float:
+    """float32 GFLOP/s of a 1024 x 1024 matrix product."""
+    matrix = np.random.default_rng(0).standard_normal((1024, 1024), dtype=np.float32)
+    return 2 * 1024**3 / cpu_seconds(lambda: matrix @ matrix, 15) / 1e9
+
+
+def microseconds(engine: type[Run], agent: NeuralAgent, seeds: int, rounds: int = ROUNDS, skip: int = 100) -> float:
+    """CPU time of a seed-round, after `skip` rounds."""
+    run = engine(agent, environment(seeds), 10**6, np.arange(64, 10**6, 64))
+    advance(run, skip)
+    return cpu_seconds(lambda: advance(run, rounds)) / rounds / seeds * 1e6
+
+
+def plain(rounds: int = 200) -> float:
+    """CPU time of a round of the plain agent."""
+    agent = PlainEnsemblePlusPlus(ensemble(1, 10_000), SCALES["posterior_scale"], reduced=True)
+    world = environment(1)
+    agent.play(world, 100)
+    done = 100
 
     def task() -> None:
-        environment = Contextual(range(seeds), contexts, means, noise=0.1, passes=1)
-        player = agent(
-            range(seeds),
-            dimension=environment.dimension,
-            ensemble_size=8,
-            horizon=rounds,
-            device="cpu",
-            hidden=[64, 64],
-            learning_rate=1e-4,
-            batch_size=128,
-            weight_decay=0.01,
-            buffer_capacity=10_000,
-            gradient_steps=gradient_steps,
-            warm_up=0,
-            **scales,
-        )
-        simulate(environment, player, rounds)
+        nonlocal done
+        agent.play(world, rounds, done)
+        done += rounds
 
-    return cpu_seconds(task) / (rounds * gradient_steps * seeds) * 1e6
+    return cpu_seconds(task) / rounds * 1e6
 
 
-def main() -> None:
-    """Print the table."""
+def denormals() -> tuple[float, float, float]:
+    """Microseconds of a compiled round about t = 200 and about t = 5,000, and about t = 5,000 without flushed denormals."""
+    found = []
+    for flush in (True, False):
+        run = CompiledRun(ensemble(1, 10**6), environment(1), 10**6, np.arange(64, 10**6, 64))
+        torch.set_flush_denormal(flush)
+        advance(run, 192)
+        if flush:
+            found.append(cpu_seconds(lambda run=run: advance(run, 192)) / 192 * 1e6)
+        advance(run, 4992 - run.agent.round)
+        found.append(cpu_seconds(lambda run=run: advance(run, 192), 3) / 192 * 1e6)
+    torch.set_flush_denormal(True)
+    return tuple(found)
+
+
+def gradient_error() -> float:
+    """Relative difference of a compiled gradient from autograd's of the whole symmetrised loss, in float64."""
+    agent = ensemble(1, 64, warm_up=63)
+    literal = PlainEnsemblePlusPlus(agent, SCALES["posterior_scale"])
+    run = CompiledRun(agent, environment(1), 64, np.array([64]))
+    run.advance()
+    # the one gradient step that was made leaves a tenth of its gradient, weight decay included, in Adam's first moment
+    network, names = literal.network.double(), {"base.weight": "base", "heads.weight": "heads"}
+    names |= {f"trunk.{2 * layer}.{kind}": f"{kind[0]}{layer}" for layer in range(2) for kind in ("weight", "bias")}
+    parameters = {own: network.get_parameter(name) for name, own in names.items()}
+    start = torch.cat([parameters[name].detach().t().flatten() for name in run._at])
+    found = torch.from_numpy(run._first[0]).double() / 0.1 - TRAINING["weight_decay"] / 64 * start
+    rows = (agent._ahead["minibatch"][0, 63, 0] * 64).to(torch.int64).numpy()
+    literal.directions = literal.directions.double()
+    samples = (run.environment.table[0, run._item[0, rows]], run._rewards[0, rows], run._extra[0, rows])
+    loss = literal.loss(*(torch.from_numpy(part).double() for part in samples))
+    gradients = dict(zip(parameters, torch.autograd.grad(loss, list(parameters.values())), strict=True))
+    expected = torch.cat([gradients[name].t().flatten() for name in run._at])
+    return float((found - expected).norm() / expected.norm())
+
+
+def _work(rounds: int) -> None:
     torch.set_num_threads(1)
-    print("neural agents, us per seed and gradient step    1 seed   10 seeds   ratio")
-    for name, width, classes in (("Mushroom", 117, 2), ("Shuttle", 9, 7)):
-        for agent in (Greedy, NeuralEnsemblePlusPlus):
-            one, ten = neural(agent, 1, width, classes), neural(agent, 10, width, classes)
-            print(f"  {name:<10}{agent.__name__:<34}{one:9.0f} {ten:10.0f} {one / ten:7.1f}")
+    run = CompiledRun(ensemble(1, 10**6), environment(1), 10**6, np.arange(64, 10**6, 64))
+    advance(run, rounds)
+
+
+def two_processes(rounds: int = 20_000) -> float:
+    """Throughput of two processes over that of one, by the clock."""
+    spent = []
+    context = multiprocessing.get_context("fork")
+    for count in (1, 2):
+        processes = [context.Process(target=_work, args=(rounds,)) for _ in range(count)]
+        start = time.perf_counter()
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        spent.append(time.perf_counter() - start)
+    return 2 * spent[0] / spent[1]
+
+
+def table() -> None:
+    """Print the rows."""
+    torch.set_num_threads(1)
+    peak = gemm_peak()
+    print(f"float32 matrix product, n = 1024: {peak:.0f} GFLOP/s on one core")
+    compiled, baseline = microseconds(CompiledRun, ensemble(1, 10**6), 1), plain()
+    stacked = microseconds(TorchRun, ensemble(20, 10**6, buffer_capacity=10_000), 20, 100)
+    print(f"N1  compiled round, M = 8, G = 1: {compiled:.0f} us; plain torch {baseline:.0f} us: {baseline / compiled:.1f} x")
+    print(f"N2  {ROUND_MFLOP} MFLOP / time against the matrix product: {ROUND_MFLOP / compiled * 1e6 / peak / 1e3:.0%}")
+    print(f"N3  stacked torch, 20 seeds: {stacked:.0f} us a seed-round: {baseline / stacked:.1f} x")
+    early, late, unflushed = denormals()
+    print(f"N4  round at t = 5,000 against t = 200: {late / early:.2f} x; with denormals {unflushed / early:.1f} x")
+    print(f"N5  compiled gradient against autograd of the whole loss in float64: {gradient_error():.1e}")
+    print(f"N6  two processes against one, throughput by the clock: {two_processes():.2f} x")
+    print("    us a seed-round: compiled with one seed, stacked with 10 seeds")
+    for size in (8, 16, 64):
+        own = microseconds(CompiledRun, ensemble(1, 10**6, size), 1), microseconds(TorchRun, ensemble(10, 10**6, size), 10, 100)
+        print(f"      Ensemble++, M = {size:<4}{own[0]:9.0f}{own[1]:9.0f}")
+    shared = TRAINING | {"horizon": 10**6, "device": "cpu"}
+    greedy = [Greedy(range(seeds), **shared) for seeds in (1, 10)]
+    plus = [EnsemblePlus(range(seeds), ensemble_size=8, equal_noise=True, **SCALES, **shared) for seeds in (1, 10)]
+    for name, agents in (("Greedy", greedy), ("Ensemble+, M = 8", plus)):
+        own = (microseconds(CompiledRun, agents[0], 1), microseconds(TorchRun, agents[1], 10, 100))
+        print(f"      {name:<20}{own[0]:6.0f}{own[1]:9.0f}")
+    epinet = EpiNet(range(10), ensemble_size=8, index_samples=16, double_softmax=False, **SCALES, **shared)
+    print(f"      EpiNet, M = 8             {microseconds(TorchRun, epinet, 10, 100):9.0f}")
+
+
+def gpu() -> None:
+    """Seed-rounds per second on a GPU, whole rounds as CUDA graphs."""
+    print(torch.cuda.get_device_name())
+    for seeds in (1, 20, 200, 1000):
+        run = TorchRun(
+            ensemble(seeds, 10**6, device="cuda", buffer_capacity=1000), environment(seeds), 10**6, np.arange(64, 10**6, 64)
+        )
+        advance(run, 200)
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        advance(run, 1000)
+        torch.cuda.synchronize()
+        spent = time.perf_counter() - start
+        print(f"Ensemble++, M = 8, {seeds} seeds: {seeds * 1000 / spent:,.0f} seed-rounds/s, {spent * 1000:.0f} us a round")
 
 
 if __name__ == "__main__":
-    main()
+    gpu() if sys.argv[1:] == ["gpu"] else table()

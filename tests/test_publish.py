@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from ensemblepp import config
+from ensemblepp import publish as module
 from ensemblepp.errors import ResultError
 from ensemblepp.publish import publish, summary
 
@@ -37,3 +40,40 @@ def test_nothing_complete_is_an_error(tmp_path, monkeypatch, request):
     with pytest.raises(ResultError, match="no study is complete; run snakemake --config scale=smoke first"):
         publish(settings, tmp_path / "published")
     assert not (tmp_path / "published").exists()
+
+
+def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request):
+    """`linear` was published elsewhere, `uci` is complete here; what belongs to no study any more goes."""
+    settings = config.read_files(request.config.rootpath, scale="smoke")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "published"
+    files = ["figures/linear-linear_regret.png", "tables/linear-final_regret.md", "datasets/linear.nc", "figures/old-curve.png"]
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("earlier")
+    machine = {"processor": "other", "cores": 4}
+    facts = {"studies": {"linear": {"seeds": 3, "horizon": 9, "blocks": 1}}, "machine": machine, "rules": {}, "invocations": []}
+    (folder / "provenance.json").write_text(json.dumps({"scale": "smoke", "publications": [facts], "not_run": {}}))
+    block = settings.blocks("uci")[0]
+    for path in settings.files("uci"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("now")
+        if path.endswith(".nc") and "/runs/" in path:
+            (tmp_path / path).with_suffix(".json").write_text(json.dumps({"commit": "c", "versions": {}, "python": "3"}))
+    assert block.path in settings.files("uci")
+    monkeypatch.setattr(module, "read_dataset", lambda path: path)
+    monkeypatch.setattr(module, "summary", lambda path: path)
+    monkeypatch.setattr(module, "write_dataset", lambda data, path: path.write_text(data))
+    monkeypatch.setattr(module, "estimate", lambda config, study: f"cost of {study}")
+    assert publish(settings, folder) == ["uci"]
+    for name in files[:3]:
+        assert (folder / name).read_text() == "earlier"
+    assert not (folder / files[3]).exists()
+    assert (folder / "tables/uci-best_constant.md").read_text() == "now"
+    provenance = json.loads((folder / "provenance.json").read_text())
+    assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
+    assert provenance["not_run"]["moderation"] == "cost of moderation"
+    page = (folder / "README.md").read_text()
+    assert f"{settings.studies['linear'].title} | 3 | 9 |" in page
+    assert "cost of moderation." in page
+    assert "on other, 4 cores" in page

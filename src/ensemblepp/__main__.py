@@ -109,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--folder", type=Path, default=Path("results/paper-scale"))
     command.set_defaults(command=_publish)
 
+    command = commands.add_parser("cost", help="what a study's missing runs would take, from short runs of each")
+    command.add_argument("--study", required=True)
+    command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
+    command.set_defaults(command=_cost)
+
     command = commands.add_parser("config", help="check the configuration; --write renews what is generated from its model")
     command.add_argument("--write", action="store_true")
     command.set_defaults(command=_config)
@@ -244,6 +249,17 @@ def _publish(options: argparse.Namespace) -> None:
 
     for study in publish(read_files(scale=options.scale), options.folder):
         print(f"{options.folder}: {study}")
+
+
+def _cost(options: argparse.Namespace) -> None:
+    from ensemblepp.config import read_files
+    from ensemblepp.costs import estimate
+    from ensemblepp.errors import ConfigError
+
+    config = read_files(**({"scale": options.scale} if options.scale else {}))
+    if options.study not in config.active_studies():
+        raise ConfigError(f"found '{options.study}': must be one of {', '.join(config.active_studies())}")
+    print(f"{config.studies[options.study].title}: {estimate(config, options.study)}")
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -33,7 +33,7 @@ class Checkpoint:
                 if pickle.load(file) != self._key:
                     return None
                 return pickle.load(file)
-        except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError):
+        except Exception:  # there is none, or it is damaged or of another code, which can raise anything
             return None
 
     def offer(self, state: Any) -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from ensemblepp.config import ARTEFACTS, Config
+from ensemblepp.costs import estimate
 from ensemblepp.errors import ResultError
 from ensemblepp.results import read_dataset, write_dataset, write_json
 
@@ -29,11 +30,12 @@ _TRACKED = {"figures": ("png", "pdf"), "tables": ("csv", "md", "tex")}
 def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     """Copy the artefacts of every study that is complete at the configured scale to `folder`, and say what is missing.
 
-    Written beside figures/ and tables/: datasets/<study>.nc (`summary`), provenance.json (machine, versions, commits, wall
-    and CPU seconds and peak memory per rule, and the studies that were not run) and README.md.
+    Studies that were published before and are not complete here stay as they are. Written beside figures/ and tables/:
+    datasets/<study>.nc (`summary`), provenance.json (per publication: machine, versions, commits, wall and CPU seconds and
+    peak memory per rule; and the studies that were not run, with what they would cost where that was measured) and README.md.
 
     Returns:
-        The studies that were published.
+        The studies that were published now.
 
     Raises:
         ResultError: no study is complete.
@@ -43,8 +45,13 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     if not complete:
         raise ResultError(f"{config.results}: no study is complete; run snakemake --config scale={config.scale} first")
     folder = Path(folder)
-    for kind in (*ARTEFACTS, "datasets"):
-        shutil.rmtree(folder / kind, ignore_errors=True)
+    earlier = _earlier(folder, set(studies) - set(complete))
+    kept = {name for publication in earlier for name in publication["studies"]}
+    for path in [path for kind in (*ARTEFACTS, "datasets") for path in folder.glob(f"{kind}/*")]:
+        # the longest name that fits, since a study's name may begin another's
+        owner = max((name for name in studies if path.name.startswith((f"{name}-", f"{name}."))), key=len, default=None)
+        if owner not in kept:
+            path.unlink()
     for name in complete:
         for kind, suffixes in _TRACKED.items():
             for artefact in getattr(studies[name], kind):
@@ -53,10 +60,27 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
                     (folder / kind).mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source, folder / kind / source.name)
         write_dataset(summary(read_dataset(f"{config.results}/datasets/{name}.nc")), folder / "datasets" / f"{name}.nc")
-    provenance = _provenance(config, complete)
+    missing = [name for name in studies if name not in kept and name not in complete]
+    provenance = {
+        "scale": config.scale,
+        "publications": [*earlier, _publication(config, complete)],
+        "not_run": {name: estimate(config, name) for name in missing},
+    }
     write_json(provenance, folder / "provenance.json")
-    (folder / "README.md").write_text(_readme(config, complete, provenance), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(config, provenance), encoding="utf-8")
     return complete
+
+
+def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
+    """What was published before of the studies `wanted`."""
+    path = folder / "provenance.json"
+    publications = json.loads(path.read_text("utf-8")).get("publications", []) if path.exists() else []
+    kept = []
+    for publication in publications:
+        studies = {name: facts for name, facts in publication["studies"].items() if name in wanted}
+        if studies:
+            kept.append(publication | {"studies": studies})
+    return kept
 
 
 def summary(dataset: xr.Dataset) -> xr.Dataset:
@@ -75,14 +99,13 @@ def summary(dataset: xr.Dataset) -> xr.Dataset:
     ).assign_coords(title=dataset["title"], label=dataset["label"])
 
 
-def _provenance(config: Config, complete: list[str]) -> dict:
+def _publication(config: Config, complete: list[str]) -> dict:
     runs = [
         json.loads(Path(block.path).with_suffix(".json").read_text("utf-8"))
         for name in complete
         for block in config.blocks(name)
     ]
     return {
-        "scale": config.scale,
         "studies": {
             name: {
                 "blocks": len(config.blocks(name)),
@@ -91,7 +114,6 @@ def _provenance(config: Config, complete: list[str]) -> dict:
             }
             for name in complete
         },
-        "not_run": sorted(set(config.active_studies()) - set(complete)),
         "commits": sorted({run["commit"] for run in runs}),
         "versions": runs[-1]["versions"] | {"python": runs[-1]["python"]},
         "machine": _machine(),
@@ -129,7 +151,7 @@ def _invocations(scale: str) -> list[dict]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
-def _readme(config: Config, complete: list[str], provenance: dict) -> str:
+def _readme(config: Config, provenance: dict) -> str:
     lines = [
         f"# Results at scale `{config.scale}`",
         "",
@@ -139,8 +161,9 @@ def _readme(config: Config, complete: list[str], provenance: dict) -> str:
         "| study | seeds | rounds | files |",
         "| --- | --- | --- | --- |",
     ]
-    for name in complete:
-        study, facts = config.studies[name], provenance["studies"][name]
+    published = {name: facts for publication in provenance["publications"] for name, facts in publication["studies"].items()}
+    for name in [name for name in config.studies if name in published]:
+        study, facts = config.studies[name], published[name]
         links = [
             f"[{artefact.replace('_', ' ')}]({kind}/{name}-{artefact}.{suffix})"
             for kind, suffix in (("figures", "png"), ("tables", "md"))
@@ -148,15 +171,17 @@ def _readme(config: Config, complete: list[str], provenance: dict) -> str:
         ]
         lines.append(f"| {study.title} | {facts['seeds']} | {facts['horizon']:,} | {', '.join(links)} |")
     if provenance["not_run"]:
-        titles = "; ".join(config.studies[name].title for name in provenance["not_run"])
-        lines += ["", f"Not run at this scale yet: {titles}."]
-    machine = provenance["machine"]
-    lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores (`provenance.json`):", ""]
-    lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
-    for rule, cost in provenance["rules"].items():
-        numbers = (f"{cost[key]:.0f}" for key in ("jobs", "wall_seconds", "cpu_seconds", "peak_memory_mb"))
-        lines.append(f"| {rule} | {' | '.join(numbers)} |")
-    if provenance["invocations"]:
-        total = sum(call["seconds"] for call in provenance["invocations"])
-        lines += ["", f"Snakemake's own wall time, all calls: {total / 60:.1f} min."]
+        lines += ["", "Not run at this scale yet:", ""]
+        for name, cost in provenance["not_run"].items():
+            lines.append(f"* {config.studies[name].title}: {cost}.")
+    for publication in provenance["publications"]:
+        machine, titles = publication["machine"], "; ".join(config.studies[name].title for name in publication["studies"])
+        lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores ({titles}):", ""]
+        lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
+        for rule, cost in publication["rules"].items():
+            numbers = (f"{cost[key]:.0f}" for key in ("jobs", "wall_seconds", "cpu_seconds", "peak_memory_mb"))
+            lines.append(f"| {rule} | {' | '.join(numbers)} |")
+        if publication["invocations"]:
+            total = sum(call["seconds"] for call in publication["invocations"])
+            lines += ["", f"Snakemake's own wall time, all calls: {total / 60:.1f} min."]
     return "\n".join(lines) + "\n"

@@ -7,15 +7,17 @@ Concentration and Anti-concentration"):
     p(P)    least probability, over unit vectors v, that <zeta, v> reaches a threshold: optimism
     rho(P)  what |<zeta, v>| exceeds with probability delta at most, over all actions at once: concentration
 
-Nothing here is simulated: every value is a closed form, a count, or a one-dimensional integral.
+Nothing here is simulated: every value is a closed form, a count, or a one-dimensional integral. At the end stand the numbers of
+parameters of the neural agents, as printed and as built.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import optimize, special
@@ -308,3 +310,83 @@ REGRET_BOUNDS = (
     RegretBound("Ensemble++", "any, finite", "d sqrt(T log K) log T", "Theta(d log T)", _ts_finite, _d_log),
     RegretBound("Ensemble++, coordinate", "any", "(d log T)^(5/2) sqrt(T)", "Theta(d log T)", _power_five_halves, _d_log),
 )
+
+
+# ------------------------------------------------------------------------------------------------------ parameter counts
+
+#: Agents whose parameters are counted, by the class that builds them.
+NETWORKS = {
+    "ensemblepp.agents.neural_ensemblepp:NeuralEnsemblePlusPlus": "ensemble++",
+    "ensemblepp.agents.neural_ensembleplus:EnsemblePlus": "ensemble+",
+    "ensemblepp.agents.epinet:EpiNet": "epinet",
+    "ensemblepp.agents.greedy:Greedy": "greedy",
+}
+
+Network = Literal["ensemble++", "ensemble+", "epinet", "greedy"]
+
+#: Widths of EpiNet's two-layer networks: the trained one, and each of the M frozen ones.
+EPINET_WIDTH, EPINET_PRIOR_WIDTH = 15, 5
+
+
+def network_of(spec: Mapping[str, Any]) -> tuple[Network, dict[str, Any]] | None:
+    """The network of a run block's specification and its `dimension`, `classes` and `hidden`, as `parameter_counts` takes them.
+
+    None for agents that are not counted, and for environments whose data decide the dimension.
+    """
+    agent, environment = spec["agent"], spec["environment"]["options"]
+    if agent["class"] not in NETWORKS or "dimension" not in environment:
+        return None
+    classes = 2 if agent["options"]["loss"] == "cross_entropy" else 1
+    shape = {"dimension": environment["dimension"], "classes": classes, "hidden": tuple(agent["options"]["hidden"])}
+    return NETWORKS[agent["class"]], shape
+
+
+def parameter_counts(
+    agent: Network, *, dimension: int, classes: int, ensemble_size: int, hidden: Sequence[int]
+) -> tuple[int, int]:
+    """(all, trainable) parameters of an agent as it is built here, which is as the released code builds it.
+
+    With D features from a trunk of H parameters, C classes and M members. Ensemble++: a base head D C without bias, M heads D C
+    and as many frozen ones. Ensemble+: M heads (D + 1) C, and all of it once more, frozen, trunk included. EpiNet: a base head
+    (D + 1) C, an MLP of widths 15, 15 from x, trunk features and index to M C outputs, and M frozen MLPs of widths 5, 5 from x
+    to C outputs. Greedy: trunk and base head of Ensemble++.
+    """
+    trunk, width = _trunk(dimension, hidden)
+    base, heads = trunk + width * classes, ensemble_size * width * classes
+    if agent == "greedy":
+        return base, base
+    if agent == "ensemble++":
+        return base + 2 * heads, base + heads
+    if agent == "ensemble+":
+        members = trunk + heads + ensemble_size * classes
+        return 2 * members, members
+    widths = [dimension + width + ensemble_size, EPINET_WIDTH, EPINET_WIDTH, ensemble_size * classes]
+    trained = base + classes + _layers(widths)
+    return trained + ensemble_size * _layers([dimension, EPINET_PRIOR_WIDTH, EPINET_PRIOR_WIDTH, classes]), trained
+
+
+def paper_parameter_count(agent: Network, *, dimension: int, classes: int, ensemble_size: int, hidden: Sequence[int]) -> float:
+    """The formula of Appendix "Detailed Comparison with EpiNet and Ensemble+", paragraph "Parameter Counts"; NaN for Greedy.
+
+    Against `parameter_counts`, Ensemble++ has a bias in its base head, C parameters more. EpiNet's MLP has M + C outputs where
+    the text beside it, and the product with the index, need M C; and its base head is not counted.
+    """
+    trunk, width = _trunk(dimension, hidden)
+    d, size = dimension, ensemble_size
+    return {
+        "ensemble++": trunk + (2 * size + 1) * width * classes + classes,
+        "ensemble+": 2 * trunk + 2 * size * width * classes + 2 * size * classes,
+        "epinet": trunk + (15 * d + 15 * width + 31 * size + 255 + 16 * classes) + size * (5 * d + 35 + 6 * classes),
+        "greedy": math.nan,
+    }[agent]
+
+
+def _trunk(dimension: int, hidden: Sequence[int]) -> tuple[int, int]:
+    """Parameters of the trunk, and the features that it gives: H and D."""
+    widths = [dimension, *hidden]
+    return _layers(widths), widths[-1]
+
+
+def _layers(widths: Sequence[int]) -> int:
+    """Weights and biases of an MLP."""
+    return sum((fan_in + 1) * width for fan_in, width in itertools.pairwise(widths))

@@ -6,9 +6,12 @@ import torch
 from scipy import stats
 
 from ensemblepp.agents.greedy import Greedy
+from ensemblepp.agents.neural import CHUNK, Normals, Uniforms
 from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.environments.base import Choice, Decisions
 from ensemblepp.errors import TrainingError
+from ensemblepp.networks import mlp
+from ensemblepp.streams import generator
 
 torch.set_num_threads(1)
 
@@ -29,12 +32,17 @@ def build(seeds=(0,), hidden=(), **changes) -> Greedy:
     return Greedy(seeds, hidden=hidden, **TRAINING | changes)
 
 
+def base(agent: Greedy) -> np.ndarray:
+    """The head's weights as they are now, (seeds, width)."""
+    return agent.parameters["base"].detach().numpy()[..., 0].copy()
+
+
 class Watched(Greedy):
     """Greedy that keeps the minibatches it is trained on: first feature, reward."""
 
-    def loss(self, features, reward, extra):
+    def loss_of(self, features, reward, extra, step):
         self.__dict__.setdefault("seen", []).append((features[..., 0].clone(), reward.clone()))
-        return super().loss(features, reward, extra)
+        return super().loss_of(features, reward, extra, step)
 
 
 def feed(agent, value: float, reward: float | None = None) -> None:
@@ -82,21 +90,36 @@ def test_minibatches_are_uniform_with_replacement():
 
 @pytest.mark.parametrize("warm_up", [0, 1, 4])
 def test_the_first_gradient_step_is_in_the_round_after_the_warm_up(warm_up):
+    """Rounds 1..warm_up only fill the buffer: the head is where it started."""
     agent = build(warm_up=warm_up)
-    start = agent.parameters[0].detach().clone()
+    start = base(agent)
     for round_ in range(1, 7):
         feed(agent, 1.0)
-        assert torch.equal(agent.parameters[0], start) == (round_ <= warm_up)
+        assert np.array_equal(base(agent), start) == (round_ <= warm_up)
 
 
 def test_gradient_steps_per_round():
+    """5 rounds, 2 of them before the first step, 7 steps each."""
     agent = Watched((0,), hidden=(), **TRAINING | {"gradient_steps": 7, "warm_up": 2})
     for _ in range(5):
         feed(agent, 1.0)
     assert len(agent.seen) == 3 * 7
 
 
+def test_rounds_that_train():
+    """Every third round, counted from 1, and after the warm-up of 4: rounds 6, 9 and 12 of 12."""
+    agent = Watched((0,), hidden=(), **TRAINING | {"update_every": 3, "warm_up": 4, "gradient_steps": 2})
+    trained = []
+    for round_ in range(1, 13):
+        feed(agent, 1.0)
+        if len(agent.__dict__.get("seen", [])) > 2 * len(trained):
+            trained.append(round_)
+    assert trained == [6, 9, 12]
+    assert len(agent.seen) == 6
+
+
 def test_minibatches_of_a_round_do_not_depend_on_the_warm_up():
+    """So that two settings of the schedule differ by the schedule alone."""
     agents = [Watched((0,), hidden=(), **TRAINING | {"warm_up": warm_up}) for warm_up in (0, 5)]
     for sample in range(10):
         for agent in agents:
@@ -127,10 +150,10 @@ def one_step(weight_decay: float, samples: int, capacity: int) -> tuple[np.ndarr
     """The head before and after the only gradient step, in the round of the last of `samples` equal samples (1, 0, 0)."""
     changes = {"weight_decay": weight_decay, "buffer_capacity": capacity, "warm_up": samples - 1}
     agent = build(**changes)
-    start = agent.parameters[0].detach().numpy().ravel().copy()
+    start = base(agent)[0]
     for _ in range(samples):
         feed(agent, 1.0, 0.5)
-    return start, agent.parameters[0].detach().numpy().ravel()
+    return start, base(agent)[0]
 
 
 @pytest.mark.parametrize(("samples", "capacity", "stored"), [(1, 50, 1), (10, 50, 10), (10, 4, 4)])
@@ -154,7 +177,7 @@ def test_several_steps_of_adam_by_hand():
     agent = Watched(
         (0,), hidden=(), **TRAINING | {"weight_decay": 2.0, "gradient_steps": 2, "warm_up": 2, "buffer_capacity": 8}
     )
-    adam = HandAdam(agent.parameters[0].detach().numpy().ravel(), 0.1)
+    adam = HandAdam(base(agent)[0], 0.1)
     done = 0
     for round_ in range(1, 13):
         feed(agent, np.cos(round_), round_ % 3)
@@ -163,7 +186,7 @@ def test_several_steps_of_adam_by_hand():
             gradient = np.array([np.mean(2 * (x * adam.parameter[0] - y) * x), 0, 0])
             adam.step(gradient, 2.0 / min(round_, 8))
             done += 1
-        np.testing.assert_allclose(agent.parameters[0].detach().numpy().ravel(), adam.parameter, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(base(agent)[0], adam.parameter, rtol=1e-4, atol=1e-6)
     assert done == 20
 
 
@@ -186,7 +209,7 @@ def test_stacked_seeds_equal_single_ones(kind):
         if kind == "greedy":
             return Greedy(seeds, hidden=(16, 16), **changes)
         scales = {"prior_scale": 1.0, "posterior_scale": 0.1, "perturbation_scale": 0.01}
-        laws = {"reference": "sphere", "perturbation": "sphere"}
+        laws = {"references": ["sphere"], "perturbations": ["sphere"], "update": "coordinate"}
         return NeuralEnsemblePlusPlus(seeds, hidden=(16, 16), ensemble_size=4, **changes | scales | laws)
 
     seeds = (0, 1, 5, 9)
@@ -199,8 +222,9 @@ def test_stacked_seeds_equal_single_ones(kind):
             assert own.index[0] == choice.index[row]
             single.update(own, reward[[row]])
     for row, single in enumerate(alone):
-        for stacked, own in zip(stack.parameters, single.parameters, strict=True):
-            torch.testing.assert_close(stacked[row], own[0], rtol=0, atol=1e-5)
+        assert stack.parameters.keys() == single.parameters.keys()
+        for name, own in single.parameters.items():
+            torch.testing.assert_close(stack.parameters[name][row], own[0], rtol=0, atol=1e-5)
 
 
 def test_equal_seeds_give_equal_agents_to_the_last_bit():
@@ -209,8 +233,8 @@ def test_equal_seeds_give_equal_agents_to_the_last_bit():
     for features, reward in experience(30, 2):
         for agent in agents:
             agent.update(agent.act(Decisions(features)), reward)
-    for left, right in zip(*(agent.parameters for agent in agents), strict=True):
-        assert torch.equal(left, right)
+    assert torch.equal(agents[0].flat, agents[1].flat)
+    assert agents[0].last_loss.isfinite().all()
 
 
 def test_an_infinite_reward_stops_training_and_names_agent_seed_and_step():
@@ -235,3 +259,87 @@ def test_denormal_numbers_are_flushed():
     """Moments of dead units decay into them, which is slow: 1e-30 * 1e-10 is 0 once an agent exists."""
     build()
     assert (torch.tensor([1e-30]) * torch.tensor([1e-10])).item() == 0.0
+
+
+@pytest.mark.parametrize("hidden", [(), (7,), (9, 8, 7)])
+def test_the_trunk_is_the_layers_of_each_seed(hidden):
+    """`trunk` on the stacked parameters against `mlp.layers_forward` on layers drawn from each seed's own stream."""
+    agent = build((0, 4), hidden)
+    features = torch.tensor(np.random.default_rng(0).standard_normal((2, 11, 3)), dtype=torch.float32)
+    outputs = agent.trunk(features)
+    assert outputs.shape == (2, 11, hidden[-1] if hidden else 3)
+    for row, seed in enumerate((0, 4)):
+        layers = mlp.init_layers([generator(seed, "agent")], [3, *hidden])
+        alone = [tuple(torch.tensor(array, dtype=torch.float32) for array in layer) for layer in layers]
+        torch.testing.assert_close(outputs[[row]], mlp.layers_forward(alone, features[[row]]), rtol=1e-6, atol=1e-6)
+
+
+def test_loss_of_a_prediction_by_hand():
+    """Squared: (3 - 1)^2 = 4. Two logits (1, 3): -log softmax is ln(1 + e^-2) at reward 1 and 2 + ln(1 + e^-2) at 0."""
+    assert build().fitted(torch.tensor([[[3.0]]]), torch.tensor([[1.0]])).item() == 4.0
+    logits = torch.tensor([[[1.0, 3.0], [1.0, 3.0]]])
+    found = build(loss="cross_entropy").fitted(logits, torch.tensor([[1.0, 0.0]]))
+    np.testing.assert_allclose(found, [[np.log1p(np.exp(-2)), 2 + np.log1p(np.exp(-2))]], rtol=1e-6)
+    expected = torch.nn.functional.cross_entropy(logits[0], torch.tensor([1, 0]), reduction="none")
+    torch.testing.assert_close(found[0], expected, rtol=1e-6, atol=0)
+
+
+def test_diagnostics_by_hand():
+    """Mean squared error of the last minibatch; NaN before any; Greedy has no spread, and never explores."""
+    agent = Watched((0, 1), hidden=(), **TRAINING | {"warm_up": 2})
+    assert set(agent.diagnostics()) == {"loss", "spread", "explored"}
+    assert np.isnan(agent.diagnostics()["loss"]).all()
+    assert np.isnan(agent.diagnostics()["spread"]).all()
+    for sample in range(1, 4):
+        agent.act(Decisions(np.eye(3, dtype=np.float32)[None].repeat(2, axis=0)))
+        before = base(agent)
+        feed(agent, sample)
+    told = agent.diagnostics()
+    features, rewards = (part.numpy() for part in agent.seen[-1])
+    assert len(agent.seen) == 1
+    np.testing.assert_allclose(told["loss"][:, 0], ((features * before[:, :1] - rewards) ** 2).mean(axis=1), rtol=1e-5)
+    assert told["spread"].tolist() == told["explored"].tolist() == [[0], [0]]
+
+
+@pytest.mark.parametrize("kind", [Uniforms, Normals])
+def test_draws_do_not_depend_on_how_many_rounds_are_drawn_at_once(kind):
+    """7 rounds at once, or 1 + 4 + 2; seed 5 beside others or alone; U(0, 1) or N(0, 1) by Kolmogorov-Smirnov."""
+    whole, pieces, alone = (kind(seeds, "minibatch", (3, 5)) for seeds in ((2, 5), (2, 5), (5,)))
+    values = whole(7)
+    assert values.shape == (2, 7, 3, 5)
+    assert values.dtype == np.float32
+    assert np.array_equal(values, np.concatenate([pieces(1), pieces(4), pieces(2)], axis=1))
+    assert np.array_equal(values[1:], alone(7))
+    assert not np.array_equal(values[0], values[1])
+    many = whole(2000).ravel()
+    assert stats.kstest(many, "uniform" if kind is Uniforms else "norm").pvalue > 1e-3
+    if kind is Uniforms:
+        assert 0 <= many.min() < many.max() < 1
+
+
+@pytest.mark.parametrize("rounds", [1, 5, CHUNK])
+def test_random_numbers_ahead_are_the_rounds_own(rounds):
+    """`now` gives round after round of a source, however many `load` draws at once, in the place it had before."""
+    agent = build((3, 8))
+    expected = Uniforms((3, 8), "minibatch", (1, 16))(2 * CHUNK)
+    for round_ in range(2 * CHUNK):
+        if round_ % rounds == 0:
+            agent.load(min(rounds, 2 * CHUNK - round_))
+        assert np.array_equal(agent.now("minibatch"), expected[:, round_])
+        agent.end_round()
+
+
+def test_parameters_are_parts_of_one_flat_tensor():
+    """No two of them overlap, each begins at a multiple of 64 bytes, and their gradients are parts of one as well."""
+    agent = build((0, 1, 2), (5, 7))
+    starts = [offset for offset, _ in agent.layout.values()]
+    ends = [offset + int(np.prod(shape)) for offset, shape in agent.layout.values()]
+    assert all(start % 16 == 0 for start in starts)
+    assert all(end <= start for end, start in zip(ends, [*starts[1:], len(agent.flat)], strict=True))
+    with torch.no_grad():
+        agent.flat.copy_(torch.arange(len(agent.flat), dtype=torch.float32))
+    agent.flat.grad.copy_(-agent.flat)
+    for name, (offset, shape) in agent.layout.items():
+        expected = torch.arange(offset, offset + np.prod(shape), dtype=torch.float32).reshape(shape)
+        assert torch.equal(agent.parameters[name], expected)
+        assert torch.equal(agent.parameters[name].grad, -expected)

@@ -17,20 +17,21 @@ def test_publishing_the_smoke_run(smoke, tmp_path):
     done = subprocess.run(command, cwd=smoke.folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     provenance = json.loads((tmp_path / "provenance.json").read_text())
-    assert provenance["not_run"] == []
-    studies = provenance["studies"]
+    assert provenance["not_run"] == {}
+    (publication,) = provenance["publications"]
+    studies = publication["studies"]
     assert studies["linear"] | {"horizon": 200, "seeds": 4} == studies["linear"]
 
     # every figure and table of the run, every study's summary, and every rule's cost
     made = {path.name for path in (smoke.folder / "results/smoke/figures").iterdir()}
     assert {path.name for path in (tmp_path / "figures").iterdir()} == made
     assert {path.stem for path in (tmp_path / "datasets").iterdir()} == set(studies)
-    rules = provenance["rules"]
+    rules = publication["rules"]
     assert rules["simulate"]["jobs"] == len(list((smoke.folder / "results/smoke/runs").rglob("*.nc")))
     assert rules["aggregate"]["jobs"] == len(studies)
     assert all(rule["wall_seconds"] > 0 for rule in rules.values())
-    assert provenance["invocations"][0]["outcome"] == "success"
-    assert provenance["machine"]["cores"] > 0
+    assert publication["invocations"][0]["outcome"] == "success"
+    assert publication["machine"]["cores"] > 0
 
     page = (tmp_path / "README.md").read_text()
     assert "Not run" not in page

@@ -31,6 +31,9 @@ Loss = Literal["squared", "cross_entropy"]
 #: Rounds whose random numbers are drawn at once; changes memory and speed, never the values.
 CHUNK = 64
 
+#: Random numbers of all seeds that a source of many holds at once (64 MB); changes memory and speed, never the values.
+MAX_DRAWN = 1 << 24
+
 #: Every parameter starts at a multiple of so many floats (64 bytes).
 _ALIGNMENT = 16
 
@@ -116,6 +119,8 @@ class NeuralAgent:
         self.sources: dict[str, Callable[[int], np.ndarray]] = {
             "minibatch": Uniforms(self.seeds, "minibatch", (gradient_steps, batch_size))
         }
+        #: rounds whose random numbers are drawn at once
+        self.chunk = CHUNK
         self._ahead: dict[str, torch.Tensor] = {}
         self._left = 0
         self._place = torch.zeros(1, dtype=torch.int64, device=self.device)
@@ -157,9 +162,14 @@ class NeuralAgent:
             features = torch.relu(torch.baddbmm(self.parameters[f"b{layer}"], features, self.parameters[f"w{layer}"]))
         return features
 
-    def now(self, name: str) -> torch.Tensor:
-        """The present round's random numbers of a source, (chains, ...)."""
-        return self._ahead[name].index_select(1, self._place).squeeze(1)
+    def limit_chunk(self, numbers: int) -> None:
+        """Draw fewer rounds ahead if a source has so many numbers per seed and round that they would be over `MAX_DRAWN`."""
+        self.chunk = max(1, min(self.chunk, MAX_DRAWN // (numbers * len(self.seeds))))
+
+    def now(self, name: str, step: int | None = None) -> torch.Tensor:
+        """The present round's random numbers of a source, (chains, ...), or those of its gradient step `step` alone."""
+        ahead = self._ahead[name] if step is None else self._ahead[name][:, :, step]
+        return ahead.index_select(1, self._place).squeeze(1)
 
     def score(self, features: torch.Tensor) -> Scores:
         """What to maximise this round, from features (chains, actions, dimension)."""
@@ -263,7 +273,7 @@ class NeuralAgent:
 
     def act(self, decisions: Decisions) -> Choice:
         if self._left == 0:
-            self.load(CHUNK)
+            self.load(self.chunk)
         features = self.tensor(np.repeat(decisions.features, len(self.chains), axis=0))
         self._offered = features
         chosen = self.choose(features).reshape(len(self.seeds), -1)
@@ -271,7 +281,7 @@ class NeuralAgent:
 
     def update(self, choice: Choice, reward: np.ndarray) -> None:
         if self._left == 0:
-            self.load(CHUNK)
+            self.load(self.chunk)
         self.observe(self.tensor(choice.features).flatten(0, 1), self.tensor(reward).flatten())
         if self.trains(self.round + 1):
             self.train()
@@ -306,7 +316,8 @@ class NeuralAgent:
             nothing = torch.full((self.stack,), torch.nan)
             spread = nothing if self._offered is None else self.spread(self._offered).mean(dim=1)
         told = {"loss": self.last_loss, "spread": spread, "explored": self.explored}
-        return {name: values.cpu().numpy().reshape(len(self.seeds), -1) for name, values in told.items()}
+        # copies: on the CPU the arrays would go on to change with the tensors
+        return {name: values.cpu().numpy().copy().reshape(len(self.seeds), -1) for name, values in told.items()}
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trainable) parameters of one chain; frozen priors are the difference."""

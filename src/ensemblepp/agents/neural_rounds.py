@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ensemblepp.agents.neural import CHUNK, NeuralAgent
+from ensemblepp.agents.neural import NeuralAgent
 from ensemblepp.checkpoint import Checkpoint
 from ensemblepp.environments.pool import Pool
 from ensemblepp.simulate import Trajectory, stores_actions
@@ -74,7 +74,7 @@ class Run:
         """Play up to the next stored round, or to the end of what is drawn ahead."""
         agent = self.agent
         if self._ahead == 0:
-            self._draw(min(CHUNK, self.horizon - agent.round))
+            self._draw(min(agent.chunk, self.horizon - agent.round))
         column = len(self.stored.get("regret", ()))
         rounds = min(int(self.time[column]) - agent.round, self._ahead)
         start = clock.perf_counter() if agent.device.type == "cuda" else clock.process_time()

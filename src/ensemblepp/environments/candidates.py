@@ -145,7 +145,9 @@ class Neural(Candidates):
                 features = np.maximum(features @ weight + bias, 0)
             weight, bias = layers[-1]
             logits = (features @ weight + bias) / self._temperature
-            return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
+            # far below, exp is infinity and the probability 0, as it should be
+            with np.errstate(over="ignore"):
+                return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
 
         return probability
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -12,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from ensemblepp.selection import agent_runs, ensemble_sizes
 from ensemblepp.statistics import mean_interval
 
 _PALETTE = sns.color_palette("colorblind")
@@ -20,8 +22,13 @@ _INDIGO, _WINE, _TEAL, _OLIVE, _ROSE, _PURPLE = sns.color_palette(
     ["#332288", "#882255", "#44AA99", "#999933", "#CC6677", "#AA4499"]
 )
 
+#: Of Paul Tol's "vibrant" and CARTO's "bold" schemes and of ColorBrewer's "BrBG", for the neural agents.
+_ORANGE, _JADE, _RED, _CYAN, _VIOLET, _LIME, _FOREST, _BROWN, _SAND = sns.color_palette(
+    ["#EE7733", "#009988", "#CC3311", "#33BBEE", "#7F3C8D", "#80BA5A", "#1B6E3C", "#8C510A", "#DFA968"]
+)
+
 #: Agents that several figures share keep their colour everywhere; others take the free ones in order. Relatives stand beside
-#: each other: inflated agents are lighter, the classical ensemble sampling is redder.
+#: each other: inflated agents are lighter, the classical ensemble sampling is redder, epsilon-greedy is a darker greedy.
 COLOURS = {
     "TS": (0.15, 0.15, 0.15),
     "TS (inflated)": _PALETTE[7],
@@ -33,8 +40,33 @@ COLOURS = {
     "RRLS": _PALETTE[5],
     "LinUCB": _PALETTE[2],
     "Greedy": _PALETTE[4],
+    "Ensemble+": _ORANGE,
+    "EpiNet": _JADE,
+    "LMCTS": _RED,
+    "ε-greedy": _VIOLET,
+    "Bootstrap": _LIME,
+    "MC dropout": _CYAN,
+    "NeuralLinear": _FOREST,
+    "NeuralUCB": _BROWN,
+    "NeuralTS": _SAND,
 }
 _OTHERS = [_WINE, _TEAL, _OLIVE, _ROSE, _PURPLE, _PALETTE[6], _PALETTE[8]]
+
+#: Agents of the paper have solid lines. Dashes tell apart what it leaves out, as many at once as colours alone do not.
+_LINES = {
+    "ε-greedy": "--",
+    "Bootstrap": "-.",
+    "MC dropout": (0, (6, 1.5)),
+    "NeuralLinear": "--",
+    "NeuralUCB": "-.",
+    "NeuralTS": (0, (6, 1.5)),
+}
+
+#: Variants of an agent, in parentheses after its label, have its colour and a line style of their own.
+_VARIANTS = {" (released)": "--", " (repaired)": "-."}
+
+#: Labels that differ in a number only, such as "C = 500" and "prior scale 0.1".
+_NUMBERED = re.compile(r".* ([\d,.]+)")
 
 #: Laws of the reference, with the marker that tells them apart in print: (colour, marker). The pair of laws of Ensemble++ and
 #: of ES have the colour of these agents.
@@ -71,16 +103,63 @@ def apply() -> None:
 
 def colour(label: str, position: int = 0) -> tuple[float, ...]:
     """The colour of an agent by its label; `position` chooses among the free colours for agents without their own."""
-    return COLOURS.get(label, _OTHERS[position % len(_OTHERS)])
+    return COLOURS.get(_base(label), _OTHERS[position % len(_OTHERS)])
 
 
-def by_size(label: str, sizes: Sequence[int], position: int = 0) -> list[tuple[int, str, tuple[float, ...]]]:
-    """(ensemble size, text for the legend, colour) for an agent's curves: lighter is smaller; one size needs no mention."""
-    full = colour(label, position)
+def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
+    """`colour` and `linestyle` of every agent of a figure, by label.
+
+    Agents without a colour of their own take the free ones in order; labels that differ in a number only ("C = 500") share a
+    scale, darker for larger numbers.
+    """
+    numbered = sorted((label for label in labels if _NUMBERED.fullmatch(label)), key=_number)
+    shades = dict(zip(numbered, sequence(len(numbered)), strict=True))
+    free = list(dict.fromkeys(_base(label) for label in labels if _base(label) not in COLOURS))
+    return {
+        label: {
+            "colour": shades.get(label) or colour(label, free.index(_base(label)) if _base(label) in free else 0),
+            "linestyle": _VARIANTS.get(label.removeprefix(_base(label)), _LINES.get(label, "-")),
+        }
+        for label in labels
+    }
+
+
+def sequence(count: int) -> list[tuple[float, ...]]:
+    """A colour for each value of a number other than the ensemble size, darker for larger ones."""
+    return sns.color_palette("viridis_r", count + 1)[1:]
+
+
+def _base(label: str) -> str:
+    """The label without a variant in parentheses."""
+    return next((label.removesuffix(variant) for variant in _VARIANTS if label.endswith(variant)), label)
+
+
+def _number(label: str) -> float:
+    return float(_NUMBERED.fullmatch(label)[1].replace(",", ""))
+
+
+def by_size(
+    label: str, sizes: Sequence[int], position: int = 0, full: tuple[float, ...] | None = None
+) -> list[tuple[int, str, tuple[float, ...]]]:
+    """(ensemble size, text for the legend, colour) for an agent's curves: lighter is smaller; one size needs no mention.
+
+    The largest size has the colour `full`, of itself the agent's.
+    """
+    full = full or colour(label, position)
     if len(sizes) == 1:
         return [(sizes[0], label, full)]
     shades = sns.light_palette(full, n_colors=len(sizes) + 2)[2:]
     return [(size, f"{label}, M = {size}", shade) for size, shade in zip(sizes, shades, strict=True)]
+
+
+def curves(dataset: xr.Dataset) -> Iterator[tuple[xr.Dataset, dict[str, object]]]:
+    """Every agent at each of its ensemble sizes: its runs (environment, seed, time), and colour, line style and label."""
+    labels = [str(label) for label in dataset["label"].values]
+    looked = looks(labels)
+    for name, label in zip(dataset["agent"].values, labels, strict=True):
+        runs = agent_runs(dataset, name)
+        for size, text, shade in by_size(label, ensemble_sizes(runs), full=looked[label]["colour"]):
+            yield runs.sel(ensemble_size=size), looked[label] | {"colour": shade, "label": text}
 
 
 def band(axes: Axes, curve: xr.DataArray, *, colour: tuple[float, ...], label: str, **line) -> None:
@@ -110,6 +189,16 @@ def level(axes: Axes, values: xr.DataArray, *, colour: tuple[float, ...], label:
         axes.axhspan(lower, upper, color=colour, alpha=0.18, linewidth=0)
 
 
+def legend(figure: Figure, axes: Axes | None = None, **options) -> None:
+    """One legend for all panels: in `axes`, a panel that is free for it, or to the right of all of them."""
+    drawn = {text: handle for panel in figure.axes for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)}
+    if axes is None:
+        figure.legend(drawn.values(), drawn.keys(), loc="outside right center", **options)
+    else:
+        axes.set_axis_off()
+        axes.legend(drawn.values(), drawn.keys(), loc="center left", **options)
+
+
 def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
     """A logarithmic axis of ensemble sizes with their numbers; of many sizes, every other power of two."""
     axes.set_xscale("log", base=2)
@@ -135,6 +224,29 @@ def regret_axis(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}" if value >= 10 else f"{value:g}"))
     axes.yaxis.set_minor_locator(LogLocator(base=10, subs=range(1, 10), numticks=100))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def log_axis(axes: Axes) -> None:
+    """A logarithmic axis as far as the lines go, whose intervals may reach down to zero; to be called when all is drawn."""
+    shown = np.concatenate([line.get_ydata() for line in axes.get_lines()])
+    shown = shown[shown > 0]
+    axes.set_yscale("log")
+    axes.set_ylim(shown.min() / 1.4, shown.max() * 1.4)
+    # at every power of ten, and between them where there are few of these
+    spans = np.log10(shown.max() / shown.min())
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5) if spans < 1.5 else (1, 3) if spans < 3 else (1,)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def linear_axis(axes: Axes, *, zero: bool = True) -> None:
+    """An axis of nothing below zero, and of twice the highest line at most: intervals of two seeds would leave nothing else.
+
+    It starts at zero, or with `zero` false where the data do.
+    """
+    lower, upper = axes.get_ylim()
+    lines = [line for beside in axes.get_shared_y_axes().get_siblings(axes) for line in beside.get_lines()]
+    axes.set_ylim(0 if zero else max(0, lower), min(upper, 2 * max(float(np.nanmax(line.get_ydata())) for line in lines)))
 
 
 def round_axis(axes: Axes, horizon: int) -> None:

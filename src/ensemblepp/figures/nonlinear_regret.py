@@ -1,0 +1,69 @@
+"""Regret over time in nonlinear bandits, and accuracy of moderation (paper, main nonlinear figure and its appendix's)."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from ensemblepp.figures import style
+from ensemblepp.figures.moderation_accuracy import CONSTANT, GREY, START
+from ensemblepp.selection import best_constant
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """One panel per environment, three in a row at most; the dotted line is the best constant action, where there is one."""
+    environments = [str(name) for name in dataset["environment"].values]
+    columns = 2 if len(environments) == 4 else min(3, len(environments))
+    rows = -(-len(environments) // columns)
+    figure, panels = plt.subplots(rows, columns, figsize=(1.9 + 2.5 * columns, 0.4 + 2.3 * rows), squeeze=False)
+    curves = list(style.curves(dataset))
+    accuracy = [name.startswith("moderation") for name in environments]
+    for place, (axes, environment) in enumerate(zip(panels.flat, environments, strict=False)):
+        for runs, look in curves:
+            run = runs.sel(environment=environment)
+            if run["regret"].notnull().any():
+                style.band(axes, _later(run["optimal"] / run["time"]) if accuracy[place] else run["regret"], **look)
+        if "constant_regret" in dataset and dataset["constant_regret"].sel(environment=environment).notnull().any():
+            constant = (_constant_accuracy if accuracy[place] else best_constant)(dataset, environment)
+            style.band(axes, constant, colour=GREY, label="best constant action", linestyle=":", linewidth=1.3)
+        _accuracy_axis(axes) if accuracy[place] else _regret_axis(axes)
+        # said again only where it is another
+        if place % columns and accuracy[place] == accuracy[place - 1]:
+            axes.set_ylabel("")
+        style.round_axis(axes, dataset.attrs["horizon"])
+        if place + columns < len(environments):
+            axes.set_xlabel("")
+        axes.set_title(str(dataset["title"].sel(environment=environment).values))
+    free = list(panels.flat)[len(environments) :]
+    for axes in free:
+        axes.set_axis_off()
+    style.legend(figure, free[-1] if free else None)
+    return figure
+
+
+def _later(curve: xr.DataArray) -> xr.DataArray:
+    """Without the start, where a share of few rounds says nothing."""
+    return curve.isel(time=(curve["time"] >= curve["time"][-1] * START).values)
+
+
+def _constant_accuracy(dataset: xr.Dataset, environment: str) -> xr.DataArray:
+    """Share of right decisions so far (seed, time) of the policy without a look at the posts that is right more often."""
+    regret = dataset["constant_regret"].sel(environment=environment)
+    shares = [1 - regret.sel(action_index=action, drop=True) / cost / regret["time"] for action, cost in CONSTANT.values()]
+    return _later(max(shares, key=lambda share: float(share.isel(time=-1).mean())))
+
+
+def _regret_axis(axes: Axes) -> None:
+    style.linear_axis(axes)
+    axes.set_ylabel("cumulative regret")
+
+
+def _accuracy_axis(axes: Axes) -> None:
+    shown = np.concatenate([line.get_ydata() for line in axes.get_lines()])
+    axes.set_ylim(max(0, shown.min() - 0.05), min(1, shown.max() + 0.05))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.set_ylabel("accuracy so far")

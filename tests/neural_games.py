@@ -1,0 +1,78 @@
+"""Small pools and every agent made of linear heads, for tests that let several engines play the same rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ensemblepp.agents.greedy import EpsilonGreedy, Greedy
+from ensemblepp.agents.neural import NeuralAgent
+from ensemblepp.agents.neural_ensembleplus import BootstrappedEnsemble, EnsemblePlus
+from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
+from ensemblepp.agents.neural_rounds import Run
+from ensemblepp.environments.candidates import Neural, Quadratic
+from ensemblepp.environments.contextual import Contextual, unit_rows
+from ensemblepp.environments.pool import Pool
+
+#: A buffer that overflows soon, and a step size that lets 200 rounds matter.
+TRAINING = {
+    "device": "cpu",
+    "learning_rate": 1e-3,
+    "batch_size": 16,
+    "weight_decay": 0.1,
+    "buffer_capacity": 50,
+    "gradient_steps": 1,
+    "warm_up": 10,
+}
+SCALES = {"prior_scale": 1.0, "posterior_scale": 0.3, "perturbation_scale": 0.1}
+LAWS = {"references": ["sphere"], "perturbations": ["sphere"], "update": "coordinate"}
+
+#: Class and options of each.
+AGENTS: dict[str, tuple[type[NeuralAgent], dict]] = {
+    "greedy": (Greedy, {}),
+    "epsilon-greedy": (EpsilonGreedy, {"epsilon": 0.3}),
+    **{
+        f"ensemble++ {law}": (NeuralEnsemblePlusPlus, SCALES | LAWS | {"ensemble_size": 4, "update": law})
+        for law in ("coordinate", "cube", "sparse", "gaussian", "sphere")
+    },
+    "ensemble++ chains": (
+        NeuralEnsemblePlusPlus,
+        SCALES
+        | {"ensemble_size": 3, "update": "sphere"}
+        | {"references": ["gaussian", "coordinate"], "perturbations": ["sphere", "raw_gaussian"]},
+    ),
+    "ensemble+": (EnsemblePlus, SCALES | {"ensemble_size": 4, "equal_noise": True}),
+    "ensemble+ released": (EnsemblePlus, SCALES | {"ensemble_size": 4, "equal_noise": False, "any_class": True}),
+    "bootstrap": (BootstrappedEnsemble, {"ensemble_size": 4}),
+    "bootstrap any": (BootstrappedEnsemble, {"ensemble_size": 4, "any_class": True}),
+}
+
+
+def pool(kind: str, seeds: Sequence[int]) -> Pool:
+    """ "quadratic" (Gaussian rewards), "neural" (Bernoulli rewards) or "contextual" (3 fixed actions, one table for all)."""
+    shape = {"dimension": 6, "candidates": 30, "offered": 7, "features": "sphere"}
+    if kind == "quadratic":
+        return Quadratic(seeds, scale=0.2, noise=0.1, **shape)
+    if kind == "neural":
+        options = {"hidden": [20], "temperature": 0.2, "weights": "xavier"}
+        return Neural(seeds, **options, **shape | {"features": "gaussian"})
+    source = np.random.default_rng(0)
+    contexts = unit_rows(source.standard_normal((90, 4)))
+    means = np.eye(3)[contexts[:, :3].argmax(axis=1)]
+    return Contextual(seeds, contexts, means, noise=0.1, passes=3)
+
+
+def build(name: str, environment: Pool, horizon: int, **changes) -> NeuralAgent:
+    """The agent of that name for an environment's seeds."""
+    kind, options = AGENTS[name]
+    settings = TRAINING | {"hidden": [16, 16]} | options | changes
+    return kind(environment.seeds, dimension=environment.dimension, horizon=horizon, **settings)
+
+
+def play(engine: type[Run], agent: NeuralAgent, environment: Pool, horizon: int, time: np.ndarray | None = None) -> Run:
+    """A run of an engine, played to its end."""
+    run = engine(agent, environment, horizon, np.array([horizon]) if time is None else time)
+    while agent.round < horizon:
+        run.advance()
+    return run

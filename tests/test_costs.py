@@ -1,0 +1,44 @@
+"""What a study would cost, in words: data that are not here, and short runs carried on."""
+
+from __future__ import annotations
+
+import pytest
+
+from ensemblepp import config, costs
+
+
+def settings(request, **changes):
+    return config.read_files(request.config.rootpath, **changes)
+
+
+def test_absent_data_are_named_and_nothing_is_run(request, tmp_path, monkeypatch):
+    read = settings(request, scale="smoke")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(costs, "block_seconds", lambda block: pytest.fail("played a bandit without its data"))
+    assert costs.estimate(read, "uci") == "needs `data/prepared/mushroom.nc` and 1 more files"
+
+
+def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path, monkeypatch):
+    read = settings(request, scale="smoke")
+    monkeypatch.chdir(tmp_path)
+    blocks = read.blocks("versus-lmcts")
+    monkeypatch.setattr(costs, "block_seconds", lambda block: 1800.0)
+    hours = len(blocks) / 2
+    assert costs.estimate(read, "versus-lmcts") == f"about {hours:.1f} CPU hours for {len(blocks)} run blocks"
+    for block in blocks:
+        (tmp_path / block.path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / block.path).touch()
+    assert costs.estimate(read, "versus-lmcts") == "its figures and tables are missing"
+
+
+@pytest.mark.parametrize(("agent", "degree"), [("greedy", 1), ("lmcts", 2)])
+def test_rounds_are_carried_on_by_a_line_or_a_parabola(request, monkeypatch, agent, degree):
+    """Short runs that cost 1 + t / 100 + (t / 100)^2, or without the square, tell the cost of 10,000 rounds exactly."""
+    block = settings(request).block("quadratic", agent, 0, 10_000, 0, 4)
+    monkeypatch.setattr(costs, "_seconds", lambda block, rounds: sum((rounds / 100) ** power for power in range(degree + 1)))
+    assert costs.block_seconds(block) == pytest.approx(101.0 if degree == 1 else 10_101.0, rel=1e-6)
+
+
+def test_a_short_block_is_simply_measured(request):
+    seconds = costs.block_seconds(settings(request).block("quadratic", "greedy", 0, 40, 0, 1))
+    assert 0 < seconds < 20
