@@ -25,6 +25,7 @@ from plain_torch import PlainEnsemblePlusPlus
 
 from ensemblepp.agents.epinet import EpiNet
 from ensemblepp.agents.greedy import Greedy
+from ensemblepp.agents.lmcts import LMCTS, squared_error_gradient
 from ensemblepp.agents.neural import NeuralAgent
 from ensemblepp.agents.neural_ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
@@ -144,6 +145,27 @@ def gradient_error() -> float:
     return float((found - expected).norm() / expected.norm())
 
 
+def folding(rounds: int = 10_000, items: int = 300) -> tuple[float, float]:
+    """LMCTS: time of the gradient over so many rows of history over that of the folded one, and how far they differ."""
+    source = np.random.default_rng(0)
+    table = torch.from_numpy(source.standard_normal((items, 100), dtype=np.float32) / 10)
+    chosen, rewards = source.integers(items, size=rounds), source.standard_normal(rounds, dtype=np.float32)
+    options = TRAINING | {"learning_rate": 1e-3, "weight_decay": 2.0, "gradient_steps": 50}
+    seconds, slopes = [], []
+    for folded in (True, False):
+        agent = LMCTS([0], horizon=rounds, device="cpu", temperature=0.01, decay_every=20, **options)
+        for agent.round, (item, reward) in enumerate(zip(chosen, rewards, strict=True)):
+            agent.observe(table[[item]], torch.tensor([reward]), torch.tensor([item]) if folded else None)
+        features, count, total, _ = agent.history.rows(slice(None))
+        count, total = count.float(), total.float()
+        network = {name: value.detach() for name, value in agent.parameters.items() if name != "network"}
+        slope = {name: torch.empty_like(value) for name, value in network.items()}
+        arguments = (network, slope, features, count, total)
+        seconds.append(cpu_seconds(lambda arguments=arguments: squared_error_gradient(*arguments), 15))
+        slopes.append(torch.cat([value.flatten() for value in slope.values()]))
+    return seconds[1] / seconds[0], float((slopes[0] - slopes[1]).norm() / slopes[1].norm())
+
+
 def _work(rounds: int) -> None:
     torch.set_num_threads(1)
     run = CompiledRun(ensemble(1, 10**6), environment(1), 10**6, np.arange(64, 10**6, 64))
@@ -179,9 +201,14 @@ def table() -> None:
     print(f"N4  round at t = 5,000 against t = 200: {late / early:.2f} x; with denormals {unflushed / early:.1f} x")
     print(f"N5  compiled gradient against autograd of the whole loss in float64: {gradient_error():.1e}")
     print(f"N6  two processes against one, throughput by the clock: {two_processes():.2f} x")
+    ratio, difference = folding()
+    print(
+        f"N7  LMCTS at t = 10,000 with 300 actions: full gradient over folded, time {ratio:.0f} x, difference {difference:.0e}"
+    )
     print("    us a seed-round: compiled with one seed, stacked with 10 seeds")
     for size in (8, 16, 64):
-        own = microseconds(CompiledRun, ensemble(1, 10**6, size), 1), microseconds(TorchRun, ensemble(10, 10**6, size), 10, 100)
+        one, ten = ensemble(1, 10**6, size), ensemble(10, 10**6, size)
+        own = microseconds(CompiledRun, one, 1), microseconds(TorchRun, ten, 10, 100)
         print(f"      Ensemble++, M = {size:<4}{own[0]:9.0f}{own[1]:9.0f}")
     shared = TRAINING | {"horizon": 10**6, "device": "cpu"}
     greedy = [Greedy(range(seeds), **shared) for seeds in (1, 10)]

@@ -19,6 +19,7 @@ from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.errors import ConfigError, TrainingError
 from ensemblepp.progress import Progress
 from ensemblepp.results import read_dataset, write_dataset
+from ensemblepp.times import time_grid
 
 torch.set_num_threads(1)
 
@@ -36,8 +37,9 @@ SCALES = {
     "prior_scale": 1.0,
     "posterior_scale": 0.1,
     "perturbation_scale": 0.01,
-    "reference": "sphere",
-    "perturbation": "sphere",
+    "references": ["sphere"],
+    "perturbations": ["sphere"],
+    "update": "coordinate",
 }
 
 AGENTS = {
@@ -177,10 +179,12 @@ def test_contents_of_a_run_file(table, tmp_path):
     """Dimensions, coordinates and attributes; cumulative numbers end at the horizon; nothing that varies from run to run."""
     specification = table_spec(table, "ensemble++", (3, 5), 4)
     data = result(specification, tmp_path)
-    assert dict(data.sizes) == {"reference": 1, "perturbation": 1, "seed": 3, "time": 120, "step": 120, "action_index": 3}
+    times = time_grid(120, coarse=True).tolist()
+    sizes = {"seed": 3, "time": len(times), "step": 120, "action_index": 3}
+    assert dict(data.sizes) == {"reference": 1, "perturbation": 1} | sizes
     assert data["seed"].values.tolist() == [3, 4, 5]
     assert (data["reference"].item(), data["perturbation"].item()) == ("sphere", "sphere")
-    assert data["time"].values.tolist() == list(range(1, 121))
+    assert data["time"].values.tolist() == times
     assert data["regret"].dims == ("reference", "perturbation", "seed", "time")
     assert {name: data[name].dtype.name for name in ("regret", "reward", "optimal", "action")} == {
         "regret": "float32",
@@ -274,13 +278,13 @@ def test_a_horizon_beyond_the_data_is_refused(table, tmp_path):
 
 
 def test_a_log_tells_the_progress(table, tmp_path, capsys):
-    """Not a terminal: a line per 10 % on standard error, of rounds summed over seeds; a neural agent tells every round."""
+    """Not a terminal: a line per 10 % on standard error, of rounds summed over seeds, told at every stored time."""
     with Progress(200, "table greedy") as progress:
         run(table_spec(table, "greedy", (0, 1), 0, horizon=100), tmp_path / "run.nc", on_step=progress.step)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(" %)")[0] for line in lines] == [
-        f"table greedy: step {2 * share}/200 ({share}" for share in range(10, 101, 10)
-    ]
+    stored = time_grid(100, coarse=True)
+    reached = [int(stored[stored >= share][0]) for share in range(10, 101, 10)]
+    assert [line.partition(" %)")[0] for line in lines] == [f"table greedy: step {2 * step}/200 ({step}" for step in reached]
 
 
 def test_a_linear_agent_tells_its_progress_seed_by_seed(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -97,7 +98,7 @@ def test_the_shipped_files_load_at_every_scale_and_no_two_runs_share_a_file(scal
 def test_a_part_resolves_to_the_blocks_of_its_study(scale):
     config = read_files(ROOT, scale=scale)
     for study in config.active_studies():
-        part = yaml.safe_load(canonical_json(config.part(study)))
+        part = json.loads(canonical_json(config.part(study)))
         alone = load(part)
         assert alone.blocks(study) == config.blocks(study)
         assert list(alone.studies) == [study]
@@ -167,7 +168,7 @@ QUICK = f"{STUDIES}.curves.scales.quick"
             "environments/line/kind",
             "round",
             f"{ENVIRONMENTS}.line.kind: found 'round': input should be "
-            "'linear_finite', 'linear_sphere', 'classification', 'moderation'",
+            "'linear_finite', 'linear_sphere', 'quadratic', 'vector_quadratic', 'neural', 'classification', 'moderation'",
         ),
         ("environments/line/kind", None, f"{ENVIRONMENTS}.line.kind: field required"),
         ("environments/line/actions", None, f"{ENVIRONMENTS}.line.actions: field required"),
@@ -205,7 +206,8 @@ QUICK = f"{STUDIES}.curves.scales.quick"
             "ucb",
             f"{AGENTS}.ts.kind: found 'ucb': input should be "
             "'linear_ts', 'linear_ensemblepp', 'pair', 'ensemble_sampling', 'rrls', 'linear_greedy', 'linear_ucb', 'greedy', "
-            "'neural_ensemblepp', 'custom'",
+            "'epsilon_greedy', 'neural_ensemblepp', 'ensembleplus', 'bootstrap', 'epinet', 'lmcts', 'neural_ucb', 'neural_ts', "
+            "'neural_linear', 'dropout', 'custom'",
         ),
         (
             "agents/linear/references",
@@ -281,7 +283,8 @@ QUICK = f"{STUDIES}.curves.scales.quick"
             {"kind": "pair", "label": "ES", "reference": "gaussian", "perturbation": "cube"},
             f"{AGENTS}.es.of: field required",
         ),
-        ("agents/neural/reference", "cauchy", f"{AGENTS}.neural.reference: found 'cauchy': input should be {LAWS}"),
+        ("agents/neural/references", ["cauchy"], f"{AGENTS}.neural.references.0: found 'cauchy': input should be {LAWS}"),
+        ("agents/neural/update", "cauchy", f"{AGENTS}.neural.update: found 'cauchy': input should be {LAWS}"),
         ("agents/greedy/hidden", [64, 0], f"{AGENTS}.greedy.hidden.1: found 0: input should be greater than or equal to 1"),
         (
             "agents/neural/per_environment/mars",
@@ -866,3 +869,69 @@ def test_the_configuration_cannot_be_changed_after_its_check():
     assert isinstance(config, Config)
     with pytest.raises(ValueError, match="frozen"):
         config.scale = "paper"
+
+
+# --------------------------------------------------------------------------------------------------------- protocols
+
+PROTOCOLS = {
+    "paper": {
+        "classification": {"gradient_steps": 5, "prior_scale": 0.5, "batch_size": 64},
+        "mushroom": {"batch_size": 32},
+    }
+}
+
+
+def with_protocol() -> dict:
+    values = small(**{"agents/neural/protocol": "paper", "agents/greedy/protocol": "paper"})
+    return values | {"protocols": json.loads(json.dumps(PROTOCOLS))}
+
+
+def test_a_protocol_gives_agents_what_they_have_and_an_agents_own_values_are_stronger():
+    """The set's name is stronger than its kind; the agent's per_environment than both; greedy has no prior."""
+    config = load(with_protocol())
+    neural, greedy = config.agent_for("neural", "mushroom"), config.agent_for("greedy", "mushroom")
+    assert (neural.gradient_steps, neural.prior_scale, neural.batch_size) == (7, 0.5, 32)
+    assert (greedy.gradient_steps, greedy.batch_size) == (5, 32)
+    assert not hasattr(greedy, "prior_scale")
+    # elsewhere the defaults hold, and no agent's class is told of the protocol
+    assert (config.agent_for("neural", "posts").batch_size, config.agent_for("greedy", "posts").gradient_steps) == (128, 1)
+    assert "protocol" not in config.block("mushroom", "neural", 8, 10, 0, 0).spec["agent"]["options"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "line"),
+    [
+        ("agents/neural/protocol", "mine", "agents.neural.protocol: found 'mine': must be one of protocols: paper"),
+        ("protocols/paper/moon", {}, "protocols.paper: found 'moon': must be the name or kind of an environment"),
+        ("protocols/paper/mushroom/speed", 3, "protocols.paper.mushroom.speed: unknown key; agents have "),
+        ("protocols/paper/mushroom/batch_size", 0, "protocols.paper.mushroom.batch_size: found 0: input should be greater than"),
+        ("protocols/paper/mushroom/loss", "hinge", "protocols.paper.mushroom.loss: found 'hinge': input should be 'squared' or"),
+    ],
+)
+def test_a_fault_of_a_protocol_is_one_line(path, value, line):
+    values = with_protocol()
+    *parents, last = path.split("/")
+    place = values
+    for parent in parents:
+        place = place[parent]
+    place[last] = value
+    with pytest.raises(ConfigError) as caught:
+        load(values)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"config/agents.yaml: {line}")
+
+
+def test_a_part_changes_only_with_its_own_places_of_a_protocol():
+    config = load(with_protocol())
+    values = with_protocol()
+    values["protocols"] = {"paper": PROTOCOLS["paper"] | {"linear_finite": {"batch_size": 3}}, "other": {}}
+    assert load(values).part("deep") == config.part("deep")
+    values["protocols"] = {"paper": {"classification": {"batch_size": 3}}}
+    assert load(values).part("deep") != config.part("deep")
+
+
+def test_more_actions_on_offer_than_there_are_is_a_fault():
+    values = small(**{"environments/line": {"kind": "quadratic", "title": "Q", "candidates": 20, "offered": 21}})
+    with pytest.raises(ConfigError, match=r"environments\.line: offered is 21: cannot be more than the 20 candidates"):
+        load(values)

@@ -11,6 +11,7 @@ import pytest
 from scipy import special, stats
 
 from ensemblepp import theory
+from ensemblepp.blocks import load_class
 from ensemblepp.distributions import LAWS, SPARSITY, reference, update_directions
 from ensemblepp.streams import generator
 
@@ -373,3 +374,86 @@ def test_numbers_of_the_paper_size():
     assert rows["Ensemble++", "any, compact"].size_order(50, 1000, math.nan) == pytest.approx(345.39, rel=1e-4)
     assert rows["Qin et al. 2022", "invariant, finite"].size_order(50, 1000, 10_000) == 10**7
     assert math.isnan(rows["Linear TS", "any, finite"].regret_order(50, 1000, math.nan)), "no number of actions, no bound"
+
+
+# ------------------------------------------------------------------------------------------------------ parameter counts
+
+#: (d, C, M) with a trunk of two layers of 64: for each agent the paper's formula, all as built, and trainable.
+PUBLISHED = {
+    (100, 1, 2): {"ensemble++": (10945, 10944, 10816), "ensemble+": (21508, 21508, 10754), "epinet": (14499, 14548, 13466)},
+    (100, 1, 4): {"ensemble++": (11201, 11200, 10944), "ensemble+": (21768, 21768, 10884), "epinet": (15643, 15692, 13528)},
+    (100, 1, 8): {"ensemble++": (11713, 11712, 11200), "ensemble+": (22288, 22288, 11144), "epinet": (17931, 17980, 13652)},
+    (100, 1, 16): {"ensemble++": (12737, 12736, 11712), "ensemble+": (23328, 23328, 11664), "epinet": (22507, 22556, 13900)},
+    (100, 1, 32): {"ensemble++": (14785, 14784, 12736), "ensemble+": (25408, 25408, 12704), "epinet": (31659, 31708, 14396)},
+    (100, 1, 64): {"ensemble++": (18881, 18880, 14784), "ensemble+": (29568, 29568, 14784), "epinet": (49963, 50012, 15388)},
+    (100, 2, 8): {"ensemble++": (12802, 12800, 11776), "ensemble+": (23328, 23328, 11664), "epinet": (17995, 18221, 13845)},
+    (100, 2, 32): {"ensemble++": (18946, 18944, 14848), "ensemble+": (29568, 29568, 14784), "epinet": (31867, 32477, 14973)},
+    (63, 1, 8): {"ensemble++": (9345, 9344, 8832), "ensemble+": (17552, 17552, 8776), "epinet": (13528, 13577, 10729)},
+    (44, 1, 8): {"ensemble++": (8129, 8128, 7616), "ensemble+": (15120, 15120, 7560), "epinet": (11267, 11316, 9228)},
+}
+
+#: The paper's formulas with H for the trunk and D = 64 features of it.
+FORMULAS = {
+    "ensemble++": "H + (2M + 1)DC + C",
+    "ensemble+": "2H + 2MDC + 2MC",
+    "epinet": "H + 15d + 15D + 31M + 255 + 16C + M(5d + 35 + 6C)",
+}
+
+
+@pytest.mark.parametrize("shape", PUBLISHED)
+def test_published_numbers_of_parameters(shape):
+    dimension, classes, size = shape
+    options = {"dimension": dimension, "classes": classes, "ensemble_size": size, "hidden": (64, 64)}
+    trunk = (dimension + 1) * 64 + 65 * 64
+    for agent, (printed, *built) in PUBLISHED[shape].items():
+        assert theory.paper_parameter_count(agent, **options) == printed
+        assert list(theory.parameter_counts(agent, **options)) == built
+        # factors stand side by side
+        python = re.sub(r"(?<=[\w)])(?=[A-Zd(])", "*", FORMULAS[agent])
+        assert eval(python, {"H": trunk, "D": 64, "d": dimension, "C": classes, "M": size}) == printed
+    assert theory.parameter_counts("greedy", **options) == (trunk + 64 * classes,) * 2
+    assert math.isnan(theory.paper_parameter_count("greedy", **options))
+
+
+@pytest.mark.parametrize("hidden", [(64, 64), (7, 5), ()])
+@pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
+@pytest.mark.parametrize("path", theory.NETWORKS)
+def test_parameters_of_the_agents_as_they_are_built(path, loss, hidden):
+    """Of three seeds, the parameters of one; with a trunk of other widths than the paper's, and without one."""
+    scales = {"prior_scale": 1.0, "posterior_scale": 1.0, "perturbation_scale": 0.1}
+    own = {
+        "ensemble++": scales | {"references": ["sphere"], "perturbations": ["sphere"], "update": "coordinate"},
+        "ensemble+": scales | {"equal_noise": True},
+        "epinet": scales | {"index_samples": 2, "double_softmax": False},
+        "greedy": {},
+    }
+    network = theory.NETWORKS[path]
+    for dimension, size in ((12, 3), (100, 8)):
+        agent = load_class(path)(
+            (0, 1, 2),
+            dimension=dimension,
+            ensemble_size=size,
+            horizon=10,
+            device="cpu",
+            hidden=hidden,
+            learning_rate=1e-3,
+            batch_size=4,
+            weight_decay=0.1,
+            buffer_capacity=10,
+            gradient_steps=1,
+            warm_up=2,
+            loss=loss,
+            **own[network],
+        )
+        options = {"agent": {"class": path, "options": {"loss": loss, "hidden": list(hidden)}}}
+        found, shape = theory.network_of(options | {"environment": {"options": {"dimension": dimension}}})
+        assert found == network
+        assert theory.parameter_counts(network, **shape, ensemble_size=size) == agent.parameter_counts()
+
+
+def test_networks_that_are_not_counted():
+    greedy = {"class": "ensemblepp.agents.greedy:Greedy", "options": {"loss": "squared", "hidden": []}}
+    data = {"options": {"inputs": {"data": "rows.nc"}}}
+    assert theory.network_of({"agent": greedy, "environment": data}) is None, "the data decide the dimension"
+    other = {"class": "ensemblepp.agents.greedy:EpsilonGreedy", "options": {}}
+    assert theory.network_of({"agent": other, "environment": {"options": {"dimension": 3}}}) is None

@@ -417,7 +417,7 @@ class EpiNetAgent(ScalesModel):
 
 
 class LMCTSAgent(NeuralAgentModel):
-    """Langevin Monte Carlo Thompson sampling: noisy gradient steps on the whole history."""
+    """Langevin Monte Carlo Thompson sampling: noisy gradient steps on the whole history (no minibatches, no buffer)."""
 
     class_path: ClassVar[str] = "ensemblepp.agents.lmcts:LMCTS"
     ensemble: ClassVar[bool] = False
@@ -437,7 +437,9 @@ class NeuralUCBAgent(NeuralAgentModel):
     ensemble: ClassVar[bool] = False
     kind: Literal["neural_ucb"]
     ridge: Positive = Field(1.0, description="lambda, the matrix at the start")
-    exploration: NonNegative = Field(0.1, description="nu, factor of the confidence width")
+    exploration: NonNegative = Field(
+        0.1, description="nu, factor of sqrt(ridge g^T U^-1 g / m), U = ridge I + sum g g^T / m, m the trunk's width"
+    )
 
 
 class NeuralTSAgent(NeuralUCBAgent):
@@ -790,7 +792,7 @@ def _line(fault: Mapping[str, Any]) -> str:
     where = [str(part) for part in fault["loc"] if part != "[key]"]
     file = FILES.get(where[0], "config/config.yaml") if where else "config/config.yaml"
     # pydantic puts the discriminator's value into the location of a tagged union; the file has no such level
-    if where[:1] in (["environments"], ["agents"]) and len(where) > 3:
+    if where[:1] in (["environments"], ["agents"]) and len(where) > 2:
         del where[2]
     found = "" if isinstance(fault["input"], Mapping) else f"found {fault['input']!r}: "
     message = fault["msg"].removeprefix("Value error, ")

@@ -47,7 +47,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_xlabel("")
     for axes in panels[0]:
         entries = len(axes.get_legend_handles_labels()[1])
-        columns = entries if entries <= 4 else 3
+        columns = -(-entries // 2)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, handlelength=1.8, columnspacing=1.2)
     return figure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pandas as pd
 import xarray as xr
@@ -32,6 +33,7 @@ def build(dataset: xr.Dataset) -> pd.DataFrame:
         shape = dict(items)
         for size in (0,) if kind == "greedy" else SIZES:
             total, trainable = theory.parameter_counts(kind, **shape, ensemble_size=size)
+            printed = theory.paper_parameter_count(kind, **shape, ensemble_size=size)
             rows.append(
                 {
                     "environment": ", ".join(environments),
@@ -39,7 +41,7 @@ def build(dataset: xr.Dataset) -> pd.DataFrame:
                     "d": str(shape["dimension"]),
                     "C": str(shape["classes"]),
                     "M": str(size) if size else "-",
-                    "paper's formula": theory.paper_parameter_count(kind, **shape, ensemble_size=size),
+                    "paper's formula": "-" if math.isnan(printed) else printed,
                     "as built": total,
                     "trainable": trainable,
                     "frozen": total - trainable,
