@@ -8,7 +8,7 @@ from neural_games import TRAINING, pool
 from ensemblepp.agents import neural
 from ensemblepp.agents.dropout import PROBES, Dropout
 from ensemblepp.agents.greedy import Greedy
-from ensemblepp.agents.neural import Uniforms
+from ensemblepp.agents.neural_draws import Uniforms
 from ensemblepp.simulate import simulate
 
 torch.set_num_threads(1)

@@ -10,7 +10,8 @@ from neural_games import TRAINING, pool
 from ensemblepp.agents import neural
 from ensemblepp.agents.epinet import EpiNet
 from ensemblepp.agents.greedy import Greedy
-from ensemblepp.agents.neural import CHUNK, MAX_DRAWN, Normals
+from ensemblepp.agents.neural import CHUNK, MAX_DRAWN
+from ensemblepp.agents.neural_draws import Normals
 from ensemblepp.networks import mlp
 from ensemblepp.simulate import simulate
 from ensemblepp.streams import GaussianRows, generator

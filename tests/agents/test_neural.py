@@ -6,7 +6,8 @@ import torch
 from scipy import stats
 
 from ensemblepp.agents.greedy import Greedy
-from ensemblepp.agents.neural import CHUNK, Normals, Uniforms
+from ensemblepp.agents.neural import CHUNK
+from ensemblepp.agents.neural_draws import Normals, Uniforms
 from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.environments.base import Choice, Decisions
 from ensemblepp.errors import TrainingError

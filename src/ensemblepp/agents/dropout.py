@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import torch
 
-from ensemblepp.agents.greedy import base_outputs
-from ensemblepp.agents.neural import NeuralAgent, Scores, Uniforms
+from ensemblepp.agents.neural import NeuralAgent, Scores
+from ensemblepp.agents.neural_draws import Uniforms
 from ensemblepp.networks import mlp
 from ensemblepp.streams import generator
 
@@ -70,4 +70,4 @@ class Dropout(NeuralAgent):
 
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
         hidden = self.thinned(features, self.now("dropped", step))
-        return self.fitted(base_outputs(self.parameters["base"], hidden), reward).mean(dim=1)
+        return self.fitted(mlp.head_outputs(self.parameters["base"], hidden), reward).mean(dim=1)

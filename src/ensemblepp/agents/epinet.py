@@ -21,8 +21,9 @@ import torch
 from torch.nn.functional import softplus
 
 from ensemblepp import distributions
-from ensemblepp.agents.neural import NeuralAgent, Normals, Scores
-from ensemblepp.agents.neural_ensemblepp import LawRows
+from ensemblepp.agents.neural import NeuralAgent, Scores
+from ensemblepp.agents.neural_draws import Normals
+from ensemblepp.agents.neural_laws import LawRows
 from ensemblepp.networks import mlp
 from ensemblepp.streams import generator
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from ensemblepp.agents.neural import NeuralAgent, Scores, Uniforms
+from ensemblepp.agents.neural import NeuralAgent, Scores
+from ensemblepp.agents.neural_draws import Uniforms
 from ensemblepp.agents.neural_heads import LinearHeads
 from ensemblepp.networks import mlp
 from ensemblepp.streams import generator
@@ -34,7 +35,7 @@ class Greedy(NeuralAgent):
         return Scores(value, value)
 
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
-        return self.fitted(base_outputs(self.parameters["base"], self.trunk(features)), reward).mean(dim=1)
+        return self.fitted(mlp.head_outputs(self.parameters["base"], self.trunk(features)), reward).mean(dim=1)
 
     def linear_heads(self) -> LinearHeads:
         return LinearHeads(based=True)
@@ -64,8 +65,3 @@ class EpsilonGreedy(Greedy):
 
     def linear_heads(self) -> LinearHeads:
         return LinearHeads(based=True, epsilon=self._epsilon)
-
-
-def base_outputs(base: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
-    """Predictions (chains, rows, classes) of a head without bias, (chains, width, classes)."""
-    return torch.stack([mlp.linear_head(base[..., [c]], hidden) for c in range(base.shape[-1])], dim=-1)

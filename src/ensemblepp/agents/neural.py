@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from ensemblepp.agents.neural_draws import Uniforms
 from ensemblepp.environments.base import Choice, Decisions, Environment
 from ensemblepp.environments.pool import Pool
 from ensemblepp.errors import TrainingError
-from ensemblepp.streams import generator
 
 if TYPE_CHECKING:
     from ensemblepp.checkpoint import Checkpoint
@@ -342,7 +342,7 @@ class NeuralAgent:
             seeds = [self.seeds[chain // len(self.chains)] for chain in bad.nonzero()[:, 0].tolist()]
             raise TrainingError(
                 f"{type(self).__name__}: the loss of seed {', '.join(map(str, dict.fromkeys(seeds)))} is not finite at step "
-                f"{self.round}; a smaller learning_rate or prior_scale in config/agents.yaml may help"
+                f"{self.round}; a smaller learning_rate, or prior_scale where it has one, in config/agents.yaml may help"
             )
 
     # ------------------------------------------------------------------------------------------------------- plumbing
@@ -372,29 +372,3 @@ class NeuralAgent:
         self.__dict__.update(state)
         self.flat.grad = gradient
         self._bind()
-
-
-class Uniforms:
-    """Uniform numbers in [0, 1) of several seeds: rounds -> (seeds, rounds, *shape), float32.
-
-    The draws of a round do not depend on how many rounds are asked for at once.
-    """
-
-    def __init__(self, seeds: Sequence[int], stream: str, shape: Sequence[int]) -> None:
-        self._generators = [generator(seed, stream) for seed in seeds]
-        self._shape = tuple(shape)
-
-    def __call__(self, rounds: int) -> np.ndarray:
-        return np.stack([source.random((rounds, *self._shape), dtype=np.float32) for source in self._generators])
-
-
-class Normals:
-    """Standard normal numbers of several seeds: rounds -> (seeds, rounds, *shape), float32, like `Uniforms`."""
-
-    def __init__(self, seeds: Sequence[int], stream: str, shape: Sequence[int]) -> None:
-        self._generators = [generator(seed, stream) for seed in seeds]
-        self._shape = tuple(shape)
-
-    def __call__(self, rounds: int) -> np.ndarray:
-        drawn = [source.standard_normal((rounds, *self._shape), dtype=np.float32) for source in self._generators]
-        return np.stack(drawn)

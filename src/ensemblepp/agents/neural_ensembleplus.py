@@ -14,9 +14,10 @@ import numpy as np
 import torch
 
 from ensemblepp import distributions
-from ensemblepp.agents.neural import NeuralAgent, Scores, Uniforms
-from ensemblepp.agents.neural_ensemblepp import LawRows
+from ensemblepp.agents.neural import NeuralAgent, Scores
+from ensemblepp.agents.neural_draws import Uniforms
 from ensemblepp.agents.neural_heads import LinearHeads
+from ensemblepp.agents.neural_laws import LawRows
 from ensemblepp.networks import mlp
 from ensemblepp.streams import generator
 

@@ -20,12 +20,12 @@ import torch
 from torch.nn.functional import softplus
 
 from ensemblepp import distributions
-from ensemblepp.agents.greedy import base_outputs
-from ensemblepp.agents.neural import NeuralAgent, Normals, Scores
+from ensemblepp.agents.neural import NeuralAgent, Scores
 from ensemblepp.agents.neural_heads import LinearHeads
+from ensemblepp.agents.neural_laws import Directions, LawRows
 from ensemblepp.errors import ConfigError
 from ensemblepp.networks import mlp
-from ensemblepp.streams import GaussianRows, generator
+from ensemblepp.streams import generator
 
 #: Pairs of directions that continuous update laws draw for a gradient step (the released code's 16).
 SAMPLED_DIRECTIONS = 16
@@ -114,7 +114,7 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
 
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
         hidden = self.trunk(features)
-        outputs = base_outputs(self.parameters["base"], hidden)
+        outputs = mlp.head_outputs(self.parameters["base"], hidden)
         members = torch.bmm(hidden.detach(), self.ensemble())
         directions = self.now("directions")[:, step] if self._sampled else self._directions
         if self.classes == 1:
@@ -141,38 +141,6 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
             directions=self._directions,
             sampled_directions=self._sampled,
         )
-
-
-class LawRows:
-    """Vectors of laws that share one Gaussian stream: rounds -> (seeds * laws, rounds, M), float32.
-
-    Args:
-        seeds: the seeds.
-        stream: the stream's name.
-        ensemble_size: M.
-        laws: one per chain of a seed.
-        role: `distributions.reference` or `distributions.perturbation`.
-        scale: factor of all of them.
-    """
-
-    def __init__(self, seeds: Sequence[int], stream: str, ensemble_size: int, laws: Sequence[str], role, scale: float = 1.0):
-        self._rows = [GaussianRows(seed, stream, ensemble_size) for seed in seeds]
-        self._laws, self._role, self._scale = tuple(laws), role, scale
-
-    def __call__(self, rounds: int) -> np.ndarray:
-        drawn = (rows.take(rounds) for rows in self._rows)
-        values = [self._scale * self._role(law, gaussian) for gaussian in drawn for law in self._laws]
-        return np.stack(values).astype(np.float32)
-
-
-class Directions:
-    """Update directions of a continuous law: rounds -> (seeds, rounds, gradient steps, directions, M), float32."""
-
-    def __init__(self, seeds: Sequence[int], law: distributions.Law, shape: tuple[int, int, int]) -> None:
-        self._normals, self._law = Normals(seeds, "minibatch/directions", shape), law
-
-    def __call__(self, rounds: int) -> np.ndarray:
-        return distributions.reference(self._law, self._normals(rounds))
 
 
 def _half(law: distributions.Law, size: int) -> np.ndarray:

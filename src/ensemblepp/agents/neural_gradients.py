@@ -19,7 +19,8 @@ from collections.abc import Sequence
 
 import torch
 
-from ensemblepp.agents.neural import NeuralAgent, Normals, Scores
+from ensemblepp.agents.neural import NeuralAgent, Scores
+from ensemblepp.agents.neural_draws import Normals
 from ensemblepp.networks import mlp
 from ensemblepp.streams import generator
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import torch
 
-from ensemblepp.agents.greedy import base_outputs
-from ensemblepp.agents.neural import NeuralAgent, Normals, Scores
+from ensemblepp.agents.neural import NeuralAgent, Scores
+from ensemblepp.agents.neural_draws import Normals
 from ensemblepp.networks import mlp
 from ensemblepp.streams import generator
 
@@ -74,7 +74,7 @@ class NeuralLinear(NeuralAgent):
         return torch.linalg.solve_triangular(self._factor(), hidden.mT, upper=False).norm(dim=1)
 
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
-        return self.fitted(base_outputs(self.parameters["base"], self.trunk(features)), reward).mean(dim=1)
+        return self.fitted(mlp.head_outputs(self.parameters["base"], self.trunk(features)), reward).mean(dim=1)
 
     def observe(self, features: torch.Tensor, reward: torch.Tensor, item: torch.Tensor | None = None) -> None:
         super().observe(features, reward, item)

@@ -88,5 +88,10 @@ def linear_head(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     return (inputs * weights.mT).sum(dim=-1)
 
 
+def head_outputs(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+    """A head without bias of several classes: (chains, width, classes), (chains, rows, width) to (chains, rows, classes)."""
+    return torch.stack([linear_head(weights[..., [c]], inputs) for c in range(weights.shape[-1])], dim=-1)
+
+
 def _members(source: np.random.Generator, width: int, ensemble_size: int, classes: int) -> np.ndarray:
     return source.standard_normal((ensemble_size, width, classes)).transpose(1, 0, 2).reshape(width, ensemble_size * classes)
