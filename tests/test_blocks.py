@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 import torch
 import xarray as xr
 
+from ensemblepp import blocks
 from ensemblepp.blocks import load_class, resolve_device, run
+from ensemblepp.checkpoint import Checkpoint
 from ensemblepp.distributions import LAWS
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.errors import ConfigError, TrainingError
@@ -327,3 +330,62 @@ def test_linear_jobs_do_not_import_torch(monkeypatch):
 
 def test_a_class_is_loaded_by_module_and_name():
     assert load_class("ensemblepp.environments.linear_finite:LinearFinite") is LinearFinite
+
+
+# ------------------------------------------------------------------------------------------------- killed and resumed
+
+
+def killed(specification: dict, output, rounds: int, code: str = "fingerprint") -> None:
+    """The block until so many rounds, summed over seeds, are done, and then what stands for the end of its process."""
+    done = 0
+
+    def on_step(count: int) -> None:
+        nonlocal done
+        done += count
+        if done >= rounds:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(specification, output, code=code, on_step=on_step)
+
+
+@pytest.mark.parametrize(("agent", "size"), [("greedy", 0), ("ensemble++", 4)])
+def test_a_killed_block_goes_on_to_the_same_bytes(agent, size, table, tmp_path, monkeypatch):
+    """With a checkpoint at every chance: a block killed twice leaves the file of one that was not, and no checkpoint.
+
+    The resumed one first tells of the rounds that it finds done, 2 seeds x 60 or more, and then of the others only.
+    """
+    monkeypatch.setattr(blocks, "Checkpoint", partial(Checkpoint, every=0))
+    specification = table_spec(table, agent, (0, 1), size)
+    run(specification, tmp_path / "whole.nc", code="fingerprint")
+    killed(specification, tmp_path / "run.nc", 2 * 40)
+    killed(specification, tmp_path / "run.nc", 2 * 90)
+    assert [path.name for path in tmp_path.glob("run*")] == ["run.checkpoint"]
+    told = []
+    run(specification, tmp_path / "run.nc", code="fingerprint", on_step=told.append)
+    assert (tmp_path / "run.nc").read_bytes() == (tmp_path / "whole.nc").read_bytes()
+    assert sorted(path.name for path in tmp_path.glob("run*")) == ["run.json", "run.nc"]
+    assert sum(told) == 2 * 120
+    assert 2 * 60 <= told[0] < 2 * 90
+
+
+@pytest.mark.parametrize("change", ["specification", "code", "library"])
+def test_a_checkpoint_of_another_block_is_not_used(change, table, tmp_path, monkeypatch):
+    """Killed after 90 rounds and then run with another noise, other code or another version of torch: all rounds anew."""
+    monkeypatch.setattr(blocks, "Checkpoint", partial(Checkpoint, every=0))
+    specification, code = table_spec(table, "greedy", (0, 1), 0), "fingerprint"
+    killed(specification, tmp_path / "run.nc", 2 * 90)
+    if change == "specification":
+        specification["environment"]["options"]["noise"] = 0.2
+    elif change == "code":
+        code = "another"
+    else:
+        versions = blocks._versions() | {"torch": "0.1"}
+        monkeypatch.setattr(blocks, "_versions", lambda: versions)
+    told = []
+    run(specification, tmp_path / "run.nc", code=code, on_step=told.append)
+    assert told[0] < 2 * 20
+    assert sum(told) == 2 * 120
+    run(specification, tmp_path / "whole.nc", code=code)
+    assert (tmp_path / "run.nc").read_bytes() == (tmp_path / "whole.nc").read_bytes()
+    assert not (tmp_path / "run.checkpoint").exists()

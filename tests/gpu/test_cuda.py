@@ -1,4 +1,7 @@
-"""Neural agents on a GPU: the same numbers twice, and near those of the CPU. Skipped where torch sees no GPU."""
+"""Neural agents on a GPU: the same numbers twice, near those of the CPU, and the same by CUDA graphs as round by round.
+
+Skipped where torch sees no GPU.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,18 @@ import numpy as np
 import pytest
 import torch
 
+from ensemblepp.agents.dropout import Dropout
+from ensemblepp.agents.epinet import EpiNet
 from ensemblepp.agents.greedy import Greedy
+from ensemblepp.agents.lmcts import LMCTS
+from ensemblepp.agents.neural import NeuralAgent
+from ensemblepp.agents.neural_ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
+from ensemblepp.agents.neural_gradients import NeuralTS, NeuralUCB
+from ensemblepp.agents.neural_linear import NeuralLinear
+from ensemblepp.environments.candidates import Quadratic
 from ensemblepp.environments.contextual import Contextual, unit_rows
-from ensemblepp.simulate import simulate
+from ensemblepp.simulate import Trajectory, simulate
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU on this machine")
 
@@ -22,34 +33,74 @@ TRAINING = {
     "gradient_steps": 4,
     "warm_up": 16,
 }
-ENSEMBLE = {
-    "ensemble_size": 8,
-    "reference": "sphere",
-    "perturbation": "sphere",
-    "prior_scale": 1.0,
-    "posterior_scale": 0.1,
-    "perturbation_scale": 0.01,
+SCALES = {"ensemble_size": 8, "prior_scale": 1.0, "posterior_scale": 0.1, "perturbation_scale": 0.01}
+LAWS = {"references": ["sphere"], "perturbations": ["sphere"], "update": "coordinate"}
+
+AGENTS: dict[str, tuple[type[NeuralAgent], dict]] = {
+    "greedy": (Greedy, {}),
+    "ensemble++": (NeuralEnsemblePlusPlus, SCALES | LAWS),
+    "ensemble+": (EnsemblePlus, SCALES | {"equal_noise": True}),
+    "epinet": (EpiNet, SCALES | {"index_samples": 4, "double_softmax": False}),
+    "dropout": (Dropout, {"rate": 0.2}),
+    "neural-linear": (NeuralLinear, {"prior_variance": 1.0, "noise": 0.1, "refresh": 20}),
+    "neural-ucb": (NeuralUCB, {"ridge": 1.0, "exploration": 1.0}),
+    "neural-ts": (NeuralTS, {"ridge": 1.0, "exploration": 0.1}),
+    "lmcts": (LMCTS, {"temperature": 1e-4, "decay_every": 20}),
 }
 
 
-def regret(agent: type, device: str, horizon: int) -> np.ndarray:
+def agent(name: str, device: str, horizon: int, dimension: int) -> NeuralAgent:
+    kind, options = AGENTS[name]
+    return kind(range(4), dimension=dimension, horizon=horizon, device=device, **TRAINING | options)
+
+
+def contexts(name: str, device: str, horizon: int) -> Trajectory:
+    """Four seeds on random contexts of three classes."""
     source = np.random.default_rng(0)
-    contexts = unit_rows(source.standard_normal((400, 20)))
-    means = np.eye(3)[(contexts[:, :3]).argmax(axis=1)]
-    environment = Contextual(range(4), contexts, means, noise=0.1, passes=1)
-    options = ENSEMBLE if agent is NeuralEnsemblePlusPlus else {}
-    player = agent(range(4), dimension=environment.dimension, horizon=horizon, device=device, **TRAINING, **options)
-    return simulate(environment, player, horizon).regret
+    rows = unit_rows(source.standard_normal((400, 20)))
+    means = np.eye(3)[(rows[:, :3]).argmax(axis=1)]
+    environment = Contextual(range(4), rows, means, noise=0.1, passes=1)
+    return simulate(environment, agent(name, device, horizon, environment.dimension), horizon)
 
 
-@pytest.mark.parametrize("agent", [Greedy, NeuralEnsemblePlusPlus])
-def test_the_same_numbers_twice(agent):
-    np.testing.assert_array_equal(regret(agent, "cuda", 200), regret(agent, "cuda", 200))
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_same_numbers_twice(name):
+    first, second = (contexts(name, "cuda", 200) for _ in range(2))
+    np.testing.assert_array_equal(first.regret, second.regret)
 
 
-@pytest.mark.parametrize("agent", [Greedy, NeuralEnsemblePlusPlus])
-def test_near_the_cpu(agent):
+@pytest.mark.parametrize("name", AGENTS)
+def test_near_the_cpu(name):
     """The first rounds agree exactly; later a rounding difference may turn a near-tie."""
-    cpu, cuda = regret(agent, "cpu", 200), regret(agent, "cuda", 200)
-    np.testing.assert_array_equal(cpu[..., :30], cuda[..., :30])
-    assert np.abs(cpu[..., -1] - cuda[..., -1]).max() <= 20
+    cpu, cuda = contexts(name, "cpu", 200), contexts(name, "cuda", 200)
+    np.testing.assert_array_equal(cpu.action[..., :24], cuda.action[..., :24])
+    assert np.abs(cpu.regret[..., -1] - cuda.regret[..., -1]).max() <= 30
+
+
+class RoundByRound:
+    """A pool that does not say what it is, so that agents play it with `act` and `update`."""
+
+    def __init__(self, pool: Quadratic) -> None:
+        self._pool = pool
+        self.seeds, self.dimension, self.fixed_actions = pool.seeds, pool.dimension, pool.fixed_actions
+
+    def decisions(self):
+        return self._pool.decisions()
+
+    def mean_rewards(self):
+        return self._pool.mean_rewards()
+
+    def step(self, choice):
+        return self._pool.step(choice)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_graphs_replay_what_act_and_update_do(name):
+    """150 rounds: before the warm-up, over the captures, and over chunks of random numbers."""
+    runs = []
+    for hidden in (False, True):
+        options = {"dimension": 20, "candidates": 60, "offered": 10, "features": "sphere"}
+        pool = Quadratic(range(4), scale=0.01, noise=0.1, **options)
+        runs.append(simulate(RoundByRound(pool) if hidden else pool, agent(name, "cuda", 150, 20), 150))
+    np.testing.assert_array_equal(runs[0].action[..., :60], runs[1].action[..., :60])
+    assert (runs[0].action == runs[1].action).mean() > 0.9

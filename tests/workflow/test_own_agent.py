@@ -32,8 +32,6 @@ ENTRY = """  first:
     kind: custom
     class: toy_agent:First
     label: "First on offer"
-
-protocols:
 """
 
 
@@ -43,7 +41,7 @@ def test_an_agent_outside_the_package_is_in_the_figure(smoke: Project):
     figure, dataset = "results/smoke/figures/versus-lmcts-nonlinear_regret.png", "results/smoke/datasets/versus-lmcts.nc"
     try:
         (smoke.folder / "toy_agent.py").write_text(AGENT)
-        agents.write_text(texts[agents].replace("protocols:\n", ENTRY, 1))
+        agents.write_text(texts[agents] + ENTRY)
         studies.write_text(texts[studies].replace("[ensemble++, lmcts, greedy]", "[ensemble++, lmcts, greedy, first]", 1))
         jobs = smoke.planned(figure)
         assert [path.split("/")[4] for path in jobs["simulate"]] == ["first"]

@@ -32,9 +32,10 @@ def edited(path: Path, change: str, replacement: str) -> Iterator[None]:
 def test_a_run_makes_everything_and_a_second_one_nothing(smoke):
     results = smoke.folder / "results/smoke"
     figures = {path.name for path in (results / "figures").iterdir()}
-    assert {"linear-linear_regret.png", "uci-uci_regret.pdf", "moderation-moderation_accuracy.png"} <= figures
+    assert {"linear-linear_regret.png", "uci-nonlinear_regret.pdf", "moderation-moderation_accuracy.png"} <= figures
     assert (results / "tables/uci-best_constant.tex").read_text().count("toprule") == 1
     studies = {"linear", "laws-sphere", "baselines", "varying", "theory", "uci", "moderation"}
+    studies |= {"four-panels", "versus-lmcts", "more-baselines", "frontier", "step-time"}
     assert {path.stem for path in results.glob("datasets/*.nc")} == studies
     report = (results / "report.html").read_text()
     assert "Nothing was left out" in report
@@ -72,13 +73,15 @@ def test_comments_and_docstrings_plan_nothing(smoke):
 
 def test_editing_greedy_plans_its_blocks_and_what_follows(smoke):
     source = smoke.folder / "src/ensemblepp/agents/greedy.py"
-    with edited(source, "square().mean(dim=1)", "square().mean(dim=1) * 1.0"):
+    with edited(source, "reward).mean(dim=1)", "reward).mean(dim=1) * 1.0"):
         jobs = smoke.planned()
-    assert {path.split("/")[4] for path in jobs.pop("simulate")} == {"greedy"}
-    assert sorted(jobs.pop("aggregate")) == ["results/smoke/datasets/moderation.nc", "results/smoke/datasets/uci.nc"]
+    # one file, two agents
+    assert {path.split("/")[4] for path in jobs.pop("simulate")} == {"greedy", "epsilon-greedy"}
+    studies = {"four-panels", "frontier", "moderation", "more-baselines", "uci", "versus-lmcts"}
+    assert {Path(path).stem for path in jobs.pop("aggregate")} == studies
     made = [path for paths in jobs.values() for path in paths]
     assert made
-    assert all(Path(path).name.startswith(("uci-", "moderation-")) for path in made)
+    assert all(Path(path).name.startswith(tuple(f"{study}-" for study in studies)) for path in made)
     assert smoke.planned() == {}
 
 
