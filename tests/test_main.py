@@ -134,7 +134,10 @@ SIMULATE = ("simulate", "--environment", "finite-d10-100", "--agent", "ts")
         (("aggregate", "--study", "mars", "--output", "a.nc"), "--study: found 'mars': must be one of "),
         (("aggregate", "--study", "linear", "--output", "a.nc"), "results/quick/runs/finite-d10-100/ts/M0/"),
         (("figure", "--name", "pie", "--dataset", "a.nc", "a.pdf"), "--name: found 'pie': must be one of "),
-        (("figure", "--name", "nonlinear_regret", "--dataset", "a.nc", "a.pdf"), "a.nc: no such file; run snakemake to make it"),
+        (
+            ("figure", "--name", "nonlinear_regret", "--dataset", "a.nc", "a.pdf"),
+            "a.nc: no such file; run snakemake to make it",
+        ),
         (("table", "--name", "pie", "--dataset", "a.nc", "a.csv"), "--name: found 'pie': must be one of "),
         (("retrieve", "--file", "uci/iris", "--output", "a"), "--file: found 'uci/iris': must be one of uci/"),
         (("prepare", "--dataset", "iris", "--output", "a.nc", "raw"), "--dataset: found 'iris': must be one of mushroom, "),

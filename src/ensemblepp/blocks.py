@@ -48,7 +48,7 @@ def run(
         device=device,
         **spec["agent"]["options"],
     )
-    checkpoint = Checkpoint(Path(output).with_suffix(".checkpoint"), _key(spec, code))
+    checkpoint = Checkpoint(Path(output).with_suffix(".checkpoint"), _key(spec, code, device))
     start = time.perf_counter()
     trajectory = simulate(environment, agent, spec["horizon"], on_step, checkpoint)
     seconds = time.perf_counter() - start
@@ -118,9 +118,9 @@ def _dataset(
     return xr.Dataset(variables, coordinates, attributes)
 
 
-def _key(spec: Mapping[str, Any], code: str) -> str:
-    """What a checkpoint belongs to: a run goes on only with the same specification, code and libraries."""
-    return json.dumps([spec, code, _versions(), sys.version], sort_keys=True)
+def _key(spec: Mapping[str, Any], code: str, device: str) -> str:
+    """What a checkpoint belongs to: a run goes on only with the same specification, code, device and libraries."""
+    return json.dumps([spec, code, device, _versions(), sys.version], sort_keys=True)
 
 
 def _versions() -> dict[str, str]:

@@ -414,3 +414,13 @@ def test_a_run_that_was_pickled_is_a_run_of_its_own(engine_):
     assert not any(parameter.any() for parameter in copies[0].agent.parameters.values())
     assert all(parameter.any() for parameter in copies[1].agent.parameters.values())
     assert_equal(copies[0].trajectory(), copies[1].trajectory())
+
+
+def test_an_agent_does_not_go_on_round_by_round_after_compiled_rounds():
+    """They keep a buffer of their own, which the agent's training would not see."""
+    environment = pool("quadratic", SEEDS)
+    agent = build("greedy", environment, 10)
+    agent.play(environment, 5, np.array([5]), lambda rounds: None)
+    choice = agent.act(environment.decisions())
+    with pytest.raises(RuntimeError, match="play all rounds in one call of `play`"):
+        agent.update(choice, np.ones((len(SEEDS), 1)))

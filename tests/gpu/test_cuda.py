@@ -5,10 +5,16 @@ Skipped where torch sees no GPU.
 
 from __future__ import annotations
 
+import os
+
+# before the first matrix product on a GPU: torch refuses deterministic ones without it (the command line sets it as well)
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
 import numpy as np
 import pytest
 import torch
 
+from ensemblepp.agents import neural_rounds
 from ensemblepp.agents.dropout import Dropout
 from ensemblepp.agents.epinet import EpiNet
 from ensemblepp.agents.greedy import Greedy
@@ -18,6 +24,8 @@ from ensemblepp.agents.neural_ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.agents.neural_gradients import NeuralTS, NeuralUCB
 from ensemblepp.agents.neural_linear import NeuralLinear
+from ensemblepp.agents.neural_rounds import TorchRun
+from ensemblepp.checkpoint import Checkpoint
 from ensemblepp.environments.candidates import Quadratic
 from ensemblepp.environments.contextual import Contextual, unit_rows
 from ensemblepp.simulate import Trajectory, simulate
@@ -49,9 +57,15 @@ AGENTS: dict[str, tuple[type[NeuralAgent], dict]] = {
 }
 
 
-def agent(name: str, device: str, horizon: int, dimension: int) -> NeuralAgent:
+def agent(name: str, device: str, horizon: int, dimension: int, **changes) -> NeuralAgent:
     kind, options = AGENTS[name]
-    return kind(range(4), dimension=dimension, horizon=horizon, device=device, **TRAINING | options)
+    return kind(range(4), dimension=dimension, horizon=horizon, device=device, **TRAINING | options | changes)
+
+
+def candidates() -> Quadratic:
+    """Four seeds on 60 candidates, of which 10 are offered."""
+    options = {"dimension": 20, "candidates": 60, "offered": 10, "features": "sphere"}
+    return Quadratic(range(4), scale=0.01, noise=0.1, **options)
 
 
 def contexts(name: str, device: str, horizon: int) -> Trajectory:
@@ -99,8 +113,60 @@ def test_graphs_replay_what_act_and_update_do(name):
     """150 rounds: before the warm-up, over the captures, and over chunks of random numbers."""
     runs = []
     for hidden in (False, True):
-        options = {"dimension": 20, "candidates": 60, "offered": 10, "features": "sphere"}
-        pool = Quadratic(range(4), scale=0.01, noise=0.1, **options)
+        pool = candidates()
         runs.append(simulate(RoundByRound(pool) if hidden else pool, agent(name, "cuda", 150, 20), 150))
     np.testing.assert_array_equal(runs[0].action[..., :60], runs[1].action[..., :60])
     assert (runs[0].action == runs[1].action).mean() > 0.9
+
+
+def assert_equal(left: Trajectory, right: Trajectory) -> None:
+    """Choices, sums and diagnostics to the last bit."""
+    for field in ("time", "action", "regret", "reward", "optimal"):
+        np.testing.assert_array_equal(getattr(left, field), getattr(right, field))
+    assert left.diagnostics.keys() == right.diagnostics.keys()
+    for field, values in left.diagnostics.items():
+        np.testing.assert_array_equal(values, right.diagnostics[field])
+
+
+@pytest.mark.parametrize("name", ["greedy", "ensemble++", "ensemble+"])
+def test_replayed_rounds_are_run_rounds(name, monkeypatch):
+    """Training in every second round makes two graphs, captured once each; without graphs the same operations, to the bit."""
+    runs = []
+
+    class Kept(TorchRun):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            runs.append(self)
+
+    monkeypatch.setattr(neural_rounds, "_engine", lambda agent: Kept)
+    replayed = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150)
+    monkeypatch.setattr(NeuralAgent, "captures", False)
+    run = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150)
+    assert [set(kept._graphs) for kept in runs] == [{False, True}, set()]
+    assert_equal(replayed, run)
+    assert len(np.unique(replayed.diagnostics["loss"][0, 0])) > 20
+
+
+@pytest.mark.parametrize("name", ["ensemble++", "ensemble+", "lmcts"])
+def test_a_killed_run_goes_on_to_the_same_bits(name, tmp_path):
+    """Killed after 100 rounds, with graphs captured; the resumed run finds at least 64 done, and captures its own."""
+
+    class Killed(Exception):
+        pass
+
+    done = 0
+
+    def on_step(count: int) -> None:
+        nonlocal done
+        done += count
+        if done >= 4 * 100:
+            raise Killed
+
+    checkpoint = Checkpoint(tmp_path / "run.checkpoint", "key", every=0)
+    whole = simulate(candidates(), agent(name, "cuda", 150, 20), 150)
+    with pytest.raises(Killed):
+        simulate(candidates(), agent(name, "cuda", 150, 20), 150, on_step, checkpoint)
+    told = []
+    resumed = simulate(candidates(), agent(name, "cuda", 150, 20), 150, told.append, checkpoint)
+    assert 4 * 64 <= told[0] < 4 * 150
+    assert_equal(whole, resumed)

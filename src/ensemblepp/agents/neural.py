@@ -11,6 +11,7 @@ A neural agent adds its parameters, how it scores actions and its loss: see `gre
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -92,9 +93,7 @@ class NeuralAgent:
         chains: Sequence[tuple[str, str]] = (("none", "none"),),
         extra_width: int = 0,
     ) -> None:
-        # Adam's moments of dead units decay into denormal numbers, which are up to 50 times slower
-        torch.set_flush_denormal(True)
-        torch.use_deterministic_algorithms(True)
+        _switch_torch()
         self.seeds, self.chains = tuple(seeds), tuple(chains)
         self.device = torch.device(device)
         self.dimension = dimension
@@ -230,6 +229,8 @@ class NeuralAgent:
         On a pool, `item` (chains,) says which of its items was chosen.
         """
         if self._buffer is None:
+            if self.round:
+                raise RuntimeError("the compiled rounds keep no buffer to go on from: play all rounds in one call of `play`")
             width = self.dimension + 1 + self.extra_width
             # one row holds features, reward and extras, so that a minibatch is a single gather
             self._buffer = torch.zeros(self.stack, self.capacity, width, device=self.device)
@@ -366,9 +367,17 @@ class NeuralAgent:
         return state | {"gradient": self.flat.grad}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        torch.set_flush_denormal(True)
-        torch.use_deterministic_algorithms(True)
+        _switch_torch()
         gradient = state.pop("gradient")
         self.__dict__.update(state)
         self.flat.grad = gradient
         self._bind()
+
+
+def _switch_torch() -> None:
+    """Flushed denormals and determinism, in this process."""
+    # Adam's moments of dead units decay into denormal numbers, which are up to 50 times slower
+    torch.set_flush_denormal(True)
+    # cuBLAS reads it when it is first used
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
