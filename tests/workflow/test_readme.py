@@ -36,7 +36,8 @@ def test_an_added_agent_runs_alone_and_is_in_the_results(smoke: Project):
     try:
         source.write_text(code)
         agents.write_text(texts[agents] + entry)
-        studies.write_text(texts[studies].replace("[ensemble++, greedy]", "[ensemble++, greedy, uniform]", 1))
+        before, heading, after = texts[studies].partition("\n  uci:\n")
+        studies.write_text(before + heading + after.replace("[ensemble++, greedy]", "[ensemble++, greedy, uniform]", 1))
         jobs = smoke.planned()
         assert {path.split("/")[4] for path in jobs["simulate"]} == {"uniform"}
         assert jobs["aggregate"] == ["results/smoke/datasets/uci.nc"]

@@ -19,7 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ("config.yaml", "scale: quick", "scale: quick\nspeed: 3", "config.yaml: speed: unknown key"),
         ("config.yaml", "device: auto", "device: tpu", "config.yaml: device: found 'tpu'"),
-        ("studies.yaml", "agents: [ensemble++, greedy]", "agents: [ucb]", "studies.yaml: studies.uci.agents: found 'ucb'"),
+        (
+            "studies.yaml",
+            "agents: [ts, linear-ensemble++]",
+            "agents: [ucb]",
+            "studies.yaml: studies.laws-d10.agents: found 'ucb'",
+        ),
         (
             "studies.yaml",
             "sizes: [2, 8]",
