@@ -196,7 +196,8 @@ def test_a_failing_job_shows_its_log_and_stops_no_other(smoke):
     agents = smoke.folder / "config/agents.yaml"
     victim = smoke.folder / "results/smoke/runs/finite-d10-100/ts/M0/T200/seeds0-3.nc"
     before = victim.read_bytes()
-    with edited(agents, "mushroom: {gradient_steps: 50}", "mushroom: {gradient_steps: 50, learning_rate: 1.0e+38}"):
+    greedy = 'label: "Greedy"\n    protocol: paper\n'
+    with edited(agents, greedy, greedy + "    per_environment: {mushroom: {learning_rate: 1.0e+38}}\n"):
         victim.unlink()
         done = smoke.snakemake()
         assert done.returncode != 0

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
             "studies.yaml",
             "agents: [ts, linear-ensemble++]",
             "agents: [ucb]",
-            "studies.yaml: studies.laws-d10.agents: found 'ucb'",
+            "studies.laws-d10.agents: found 'ucb'",
         ),
         (
             "studies.yaml",
