@@ -51,8 +51,8 @@ class Project:
         return jobs
 
     def run_files(self) -> dict[str, bytes]:
-        """The bytes of every run file."""
-        files = self.folder.glob("results/smoke/runs/**/*.nc")
+        """The bytes of every run file; a killed writer's temporary file, whose name begins with a dot, is none."""
+        files = self.folder.glob("results/smoke/runs/**/[!.]*.nc")
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in files}
 
 

@@ -27,7 +27,7 @@ def test_publishing_the_smoke_run(smoke, tmp_path):
     assert {path.name for path in (tmp_path / "figures").iterdir()} == made
     assert {path.stem for path in (tmp_path / "datasets").iterdir()} == set(studies)
     rules = publication["rules"]
-    assert rules["simulate"]["jobs"] == len(list((smoke.folder / "results/smoke/runs").rglob("*.nc")))
+    assert rules["simulate"]["jobs"] == len(smoke.run_files())
     assert rules["aggregate"]["jobs"] == len(studies)
     assert all(rule["wall_seconds"] > 0 for rule in rules.values())
     assert publication["invocations"][0]["outcome"] == "success"
