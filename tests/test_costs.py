@@ -19,12 +19,16 @@ def test_absent_data_are_named_and_nothing_is_run(request, tmp_path, monkeypatch
 
 
 def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path, monkeypatch):
-    read = settings(request, scale="smoke")
+    """Half an hour for every block; blocks of the same size are measured once; what was said is kept for publishing."""
+    read = settings(request, scale="paper")
     monkeypatch.chdir(tmp_path)
-    blocks = read.blocks("versus-lmcts")
-    monkeypatch.setattr(costs, "block_seconds", lambda block: 1800.0)
-    hours = len(blocks) / 2
-    assert costs.estimate(read, "versus-lmcts") == f"about {hours:.1f} CPU hours for {len(blocks)} run blocks"
+    blocks, measured = read.blocks("versus-lmcts"), []
+    monkeypatch.setattr(costs, "block_seconds", lambda block: measured.append(block.path) or 1800.0)
+    assert costs.recorded(read, "versus-lmcts").startswith("not measured")
+    words = f"about {len(blocks) / 2:.1f} CPU hours for {len(blocks)} run blocks"
+    assert costs.estimate(read, "versus-lmcts") == costs.recorded(read, "versus-lmcts") == words
+    # two blocks of five seeds each
+    assert len(measured) == len(blocks) / 2
     for block in blocks:
         (tmp_path / block.path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / block.path).touch()

@@ -64,7 +64,8 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     monkeypatch.setattr(module, "read_dataset", lambda path: path)
     monkeypatch.setattr(module, "summary", lambda path: path)
     monkeypatch.setattr(module, "write_dataset", lambda data, path: path.write_text(data))
-    monkeypatch.setattr(module, "estimate", lambda config, study: f"cost of {study}")
+    (tmp_path / "logs/smoke").mkdir(parents=True)
+    (tmp_path / "logs/smoke/costs.json").write_text('{"moderation": "cost of moderation"}')
     assert publish(settings, folder) == ["uci"]
     for name in files[:3]:
         assert (folder / name).read_text() == "earlier"
@@ -73,6 +74,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     provenance = json.loads((folder / "provenance.json").read_text())
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
     assert provenance["not_run"]["moderation"] == "cost of moderation"
+    assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")
     page = (folder / "README.md").read_text()
     assert f"{settings.studies['linear'].title} | 3 | 9 |" in page
     assert "cost of moderation." in page

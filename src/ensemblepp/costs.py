@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import numpy as np
 
-from ensemblepp.config import Block, Config
+from ensemblepp.config import Block, Config, canonical_json
+from ensemblepp.results import write_json
 from ensemblepp.simulate import simulate
 
 #: Rounds of the short runs, beyond the warm-up of the neural agents.
-ROUNDS = (300, 600, 900)
+ROUNDS = (200, 300, 400)
 
 
 def estimate(config: Config, study: str) -> str:
-    """CPU hours of the blocks of `study` that do not exist, in words; what they need if their data are not here."""
+    """CPU hours of the blocks of `study` that do not exist, in words; what they need if their data are not here.
+
+    Blocks that differ in their seeds alone cost the same, and one of them is measured. What is said is kept for `recorded`.
+    """
     missing = [block for block in config.blocks(study) if not Path(block.path).exists()]
     absent = sorted({path for block in missing for path in block.inputs if not Path(path).exists()})
     if absent:
         return f"needs `{absent[0]}`" + (f" and {len(absent) - 1} more files" if len(absent) > 1 else "")
-    hours = sum(block_seconds(block) for block in missing) / 3600
-    return f"about {hours:.1f} CPU hours for {len(missing)} run blocks" if missing else "its figures and tables are missing"
+    if not missing:
+        return "its figures and tables are missing"
+    seconds: dict[str, float] = {}
+    total = 0.0
+    for block in missing:
+        first, last = block.spec["seeds"]
+        alike = canonical_json(block.spec | {"seeds": last - first})
+        if alike not in seconds:
+            seconds[alike] = block_seconds(block)
+        total += seconds[alike]
+    words = f"about {total / 3600:.1f} CPU hours for {len(missing)} run blocks"
+    write_json(_records(config) | {study: words}, _file(config))
+    return words
+
+
+def recorded(config: Config, study: str) -> str:
+    """What `estimate` said last of a study."""
+    unknown = f"not measured: `python -m ensemblepp cost --study {study} --scale {config.scale}`"
+    return _records(config).get(study, unknown)
+
+
+def _records(config: Config) -> dict[str, str]:
+    path = _file(config)
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def _file(config: Config) -> Path:
+    return Path("logs", config.scale, "costs.json")
 
 
 def block_seconds(block: Block) -> float:

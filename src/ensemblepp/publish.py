@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from ensemblepp.config import ARTEFACTS, Config
-from ensemblepp.costs import estimate
+from ensemblepp.costs import recorded
 from ensemblepp.errors import ResultError
 from ensemblepp.results import read_dataset, write_dataset, write_json
 
@@ -64,7 +64,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     provenance = {
         "scale": config.scale,
         "publications": [*earlier, _publication(config, complete)],
-        "not_run": {name: estimate(config, name) for name in missing},
+        "not_run": {name: recorded(config, name) for name in missing},
     }
     write_json(provenance, folder / "provenance.json")
     (folder / "README.md").write_text(_readme(config, provenance), encoding="utf-8")
