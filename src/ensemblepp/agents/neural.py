@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from torch.optim.adam import adam
 
 from ensemblepp.agents.neural_draws import Uniforms
 from ensemblepp.environments.base import Choice, Decisions, Environment
@@ -136,9 +137,8 @@ class NeuralAgent:
             end += -(-int(np.prod(shape)) // _ALIGNMENT) * _ALIGNMENT
         self.flat = torch.zeros(end, device=self.device)
         self.flat.grad = torch.zeros_like(self.flat)
-        self._optimiser = torch.optim.Adam(
-            [self.flat], lr=self.learning_rate, fused=True, capturable=self.device.type == "cuda"
-        )
+        self._moments = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
+        self._steps = torch.zeros((), device=self.device)
         self._bind()
         with torch.no_grad():
             for name, value in parameters.items():
@@ -257,8 +257,26 @@ class NeuralAgent:
             losses.sum().backward()
             with torch.no_grad():
                 self.flat.grad.addcmul_(self.flat, decay)
-            self._optimiser.step()
+                self._step()
         self.last_loss.copy_(losses.detach())
+
+    def _step(self) -> None:
+        """One step of Adam (Kingma & Ba 2015) with their constants, which are torch's too."""
+        first, second = self._moments
+        # the function behind torch.optim.Adam: the class imports torch._dynamo, two seconds in every run
+        adam(
+            *([tensor] for tensor in (self.flat, self.flat.grad, first, second)),
+            max_exp_avg_sqs=[],
+            state_steps=[self._steps],
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=self.learning_rate,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
 
     def end_round(self) -> None:
         """Go on to the next round's random numbers."""
@@ -380,4 +398,5 @@ def _switch_torch() -> None:
     torch.set_flush_denormal(True)
     # cuBLAS reads it when it is first used
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True)
+    # the same as use_deterministic_algorithms(True), which imports torch._dynamo: two seconds in every run
+    torch.set_deterministic_debug_mode("error")
