@@ -218,7 +218,7 @@ FIGURES: dict[str, tuple[Callable[..., xr.Dataset], list[str]]] = {
     "training": (
         diagnosed,
         [
-            " | minibatch loss | Quadratic",
+            " | training loss | Quadratic",
             " |  | Neural",
             " | spread of the\nsampled values | ",
             " |  | ",
@@ -485,7 +485,7 @@ def test_shares_follow_the_increase_of_the_count():
 
 def test_rows_that_nobody_has_are_left_out():
     figure = draw("training", diagnosed().sel(agent=["greedy", "mine"]).drop_vars("explored"))
-    assert [axes.get_ylabel() for axes in figure.axes] == ["minibatch loss", ""]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["training loss", ""]
 
 
 # ---------------------------------------------------------------------------------------------------------- parameters

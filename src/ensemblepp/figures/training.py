@@ -14,7 +14,7 @@ from ensemblepp.figures import style
 INTERVALS = 30
 
 ROWS = {
-    "loss": "minibatch loss",
+    "loss": "training loss",
     "spread": "spread of the\nsampled values",
     "explored": "share of rounds\nthat explored",
 }
