@@ -21,7 +21,7 @@ from ensemblepp.selection import ensemble_sizes
 FIXED = {"reference": "sphere", "perturbation": "sphere"}
 
 #: Curves closer than this share of the highest, about their width, count as one.
-ALIKE = 0.005
+ALIKE = 0.01
 
 #: Length, in line widths, of the dashes of curves that coincide.
 DASH = 5
