@@ -377,6 +377,14 @@ def test_regret_and_accuracy_are_means_over_seeds():
     assert legend(figure) == [*rates, "best constant action"]
 
 
+def test_the_best_constant_action_does_not_press_the_agents_flat():
+    dataset = curves()
+    dataset["constant_regret"] = 100 * dataset["constant_regret"]
+    axes = draw("nonlinear_regret", dataset).axes[2]
+    highest = max(line(axes, label).get_ydata().max() for label in ("Ensemble++", "Ensemble+", "EpiNet", "Greedy"))
+    assert axes.get_ylim()[1] == pytest.approx(3 * highest)
+
+
 def test_bands_are_t_intervals_over_seeds():
     axes = draw("nonlinear_regret", curves(("quadratic",), ("ensemble++",))).axes[0]
     (area,) = axes.collections

@@ -13,6 +13,11 @@ from ensemblepp.figures import style
 from ensemblepp.figures.moderation_accuracy import CONSTANT, GREY, START
 from ensemblepp.selection import best_constant
 
+BEST_CONSTANT = "best constant action"
+
+#: Height of a panel in terms of the highest agent's mean, so that the best constant action does not press all agents flat.
+ROOM = 3
+
 
 def draw(dataset: xr.Dataset) -> Figure:
     """One panel per environment, three in a row at most; the dotted line is the best constant action, where there is one."""
@@ -29,7 +34,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                 style.band(axes, _later(run["optimal"] / run["time"]) if accuracy[place] else run["regret"], **look)
         if "constant_regret" in dataset and dataset["constant_regret"].sel(environment=environment).notnull().any():
             constant = (_constant_accuracy if accuracy[place] else best_constant)(dataset, environment)
-            style.band(axes, constant, colour=GREY, label="best constant action", linestyle=":", linewidth=1.3)
+            style.band(axes, constant, colour=GREY, label=BEST_CONSTANT, linestyle=":", linewidth=1.3)
         _accuracy_axis(axes) if accuracy[place] else _regret_axis(axes)
         # said again only where it is another
         if place % columns and accuracy[place] == accuracy[place - 1]:
@@ -59,6 +64,9 @@ def _constant_accuracy(dataset: xr.Dataset, environment: str) -> xr.DataArray:
 
 def _regret_axis(axes: Axes) -> None:
     style.linear_axis(axes)
+    agents = [line.get_ydata() for line in axes.get_lines() if line.get_label() != BEST_CONSTANT]
+    highest = max((float(np.nanmax(regret)) for regret in agents), default=np.inf)
+    axes.set_ylim(top=min(axes.get_ylim()[1], ROOM * highest))
     axes.set_ylabel("cumulative regret")
 
 
