@@ -51,8 +51,7 @@ lint: $(INSTALLED)
 	@$(RUN) snakemake --lint
 
 docs:
-	@cp results/quick/figures/uci-nonlinear_regret.png docs/quick/
-	@cp results/quick/tables/{uci,moderation}-best_constant.md docs/quick/
+	@cp results/quick/tables/moderation-best_constant.md docs/quick/
 
 install: $(INSTALLED)
 

@@ -1,6 +1,7 @@
 """LMCTS: its gradient, its schedule, the exact law of its iterates on a linear model, and the folding of equal actions."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from scipy import linalg
 
 from ensemblepp.agents.greedy import Greedy
 from ensemblepp.agents.lmcts import LMCTS, History, squared_error_gradient
+from ensemblepp.config import read_files
 from ensemblepp.environments.base import Choice, Decisions
-from ensemblepp.environments.candidates import Neural, Quadratic
+from ensemblepp.environments.candidates import Neural, Quadratic, VectorQuadratic
 from ensemblepp.errors import TrainingError
 from ensemblepp.simulate import simulate
 from ensemblepp.streams import generator
@@ -266,6 +268,23 @@ def test_a_pickled_agent_goes_on_to_the_last_bit():
             own.update(own.act(decisions), reward)
     assert torch.equal(agents[0].flat, agents[1].flat)
     assert torch.equal(agents[0].last_loss, agents[1].last_loss)
+
+
+@pytest.mark.parametrize("environment", [Quadratic, VectorQuadratic, Neural])
+def test_the_configured_temperature_does_not_diverge_and_the_official_one_does(environment):
+    """The noise grows with d log T, and what diverges does so in the first 20 rounds, before the step size is lowered."""
+    blocks = read_files(Path(__file__).parents[2], scale="paper").blocks("versus-lmcts")
+    specs = [block.spec for block in blocks if block.spec["environment"]["class"].endswith(f":{environment.__name__}")]
+    spec = next(spec for spec in specs if spec["agent"]["name"] == "lmcts")
+
+    def play(**changes):
+        options = spec["agent"]["options"] | changes
+        agent = LMCTS(range(10), dimension=100, horizon=spec["horizon"], device="cpu", **options)
+        simulate(environment(range(10), **spec["environment"]["options"]), agent, 40)
+
+    play()
+    with pytest.raises(TrainingError, match="is not finite at step 1"):
+        play(temperature=0.01)
 
 
 def test_a_step_size_too_great_stops_the_run():
