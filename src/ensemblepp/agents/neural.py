@@ -158,7 +158,7 @@ class NeuralAgent:
     def trunk(self, features: torch.Tensor) -> torch.Tensor:
         """h(x; w): (chains, rows, dimension) to (chains, rows, width)."""
         for layer in range(len(self.hidden)):
-            features = torch.relu(torch.baddbmm(self.parameters[f"b{layer}"], features, self.parameters[f"w{layer}"]))
+            features = torch.relu_(torch.baddbmm(self.parameters[f"b{layer}"], features, self.parameters[f"w{layer}"]))
         return features
 
     def limit_chunk(self, numbers: int) -> None:
@@ -400,3 +400,5 @@ def _switch_torch() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # the same as use_deterministic_algorithms(True), which imports torch._dynamo: two seconds in every run
     torch.set_deterministic_debug_mode("error")
+    # with determinism, torch fills new tensors with NaN before it writes to them: a tenth of a round
+    torch.utils.deterministic.fill_uninitialized_memory = False
