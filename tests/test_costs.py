@@ -15,7 +15,8 @@ def test_absent_data_are_named_and_nothing_is_run(request, tmp_path, monkeypatch
     read = settings(request, scale="smoke")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(costs, "block_seconds", lambda block: pytest.fail("played a bandit without its data"))
-    assert costs.estimate(read, "uci") == "needs `data/prepared/mushroom.nc` and 1 more files"
+    needs = "needs `data/prepared/mushroom.nc` and 1 more files"
+    assert costs.estimate(read, "uci") == costs.recorded(read, "uci") == needs
 
 
 def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path, monkeypatch):

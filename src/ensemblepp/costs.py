@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,20 +23,13 @@ def estimate(config: Config, study: str) -> str:
     Blocks that differ in their seeds alone cost the same, and one of them is measured. What is said is kept for `recorded`.
     """
     missing = [block for block in config.blocks(study) if not Path(block.path).exists()]
-    absent = sorted({path for block in missing for path in block.inputs if not Path(path).exists()})
-    if absent:
-        return f"needs `{absent[0]}`" + (f" and {len(absent) - 1} more files" if len(absent) > 1 else "")
     if not missing:
         return "its figures and tables are missing"
-    seconds: dict[str, float] = {}
-    total = 0.0
-    for block in missing:
-        first, last = block.spec["seeds"]
-        alike = canonical_json(block.spec | {"seeds": last - first})
-        if alike not in seconds:
-            seconds[alike] = block_seconds(block)
-        total += seconds[alike]
-    words = f"about {total / 3600:.1f} CPU hours for {len(missing)} run blocks"
+    absent = sorted({path for block in missing for path in block.inputs if not Path(path).exists()})
+    if absent:
+        words = f"needs `{absent[0]}`" + (f" and {len(absent) - 1} more files" if len(absent) > 1 else "")
+    else:
+        words = f"about {_hours(missing):.1f} CPU hours for {len(missing)} run blocks"
     write_json(_records(config) | {study: words}, _file(config))
     return words
 
@@ -44,6 +38,19 @@ def recorded(config: Config, study: str) -> str:
     """What `estimate` said last of a study."""
     unknown = f"not measured: `python -m ensemblepp cost --study {study} --scale {config.scale}`"
     return _records(config).get(study, unknown)
+
+
+def _hours(blocks: Sequence[Block]) -> float:
+    """CPU hours of all `blocks`."""
+    seconds: dict[str, float] = {}
+    total = 0.0
+    for block in blocks:
+        first, last = block.spec["seeds"]
+        alike = canonical_json(block.spec | {"seeds": last - first})
+        if alike not in seconds:
+            seconds[alike] = block_seconds(block)
+        total += seconds[alike]
+    return total / 3600
 
 
 def _records(config: Config) -> dict[str, str]:
