@@ -36,12 +36,16 @@ def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path,
     assert costs.estimate(read, "versus-lmcts") == "its figures and tables are missing"
 
 
-@pytest.mark.parametrize(("agent", "degree"), [("greedy", 1), ("lmcts", 2)])
-def test_rounds_are_carried_on_by_a_line_or_a_parabola(request, monkeypatch, agent, degree):
-    """Short runs that cost 1 + t / 100 + (t / 100)^2, or without the square, tell the cost of 10,000 rounds exactly."""
-    block = settings(request).block("quadratic", agent, 0, 10_000, 0, 4)
+@pytest.mark.parametrize(
+    ("environment", "agent", "expected"),
+    [("quadratic", "greedy", 101.0), ("quadratic-x10000", "lmcts", 10_101.0), ("quadratic", "lmcts", 111 + 9000 * 0.21)],
+)
+def test_short_runs_are_carried_on(request, monkeypatch, environment, agent, expected):
+    """1 + t / 100 is carried on as a line; with (t / 100)^2 more, as a parabola to the last new action, then as its tangent."""
+    block = settings(request).block(environment, agent, 0, 10_000, 0, 4)
+    degree = 2 if agent == "lmcts" else 1
     monkeypatch.setattr(costs, "_seconds", lambda block, rounds: sum((rounds / 100) ** power for power in range(degree + 1)))
-    assert costs.block_seconds(block) == pytest.approx(101.0 if degree == 1 else 10_101.0, rel=1e-6)
+    assert costs.block_seconds(block) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_short_block_is_simply_measured(request):

@@ -7,9 +7,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+from numpy.polynomial import Polynomial
 
 from ensemblepp.config import Block, Config, canonical_json
+from ensemblepp.environments.base import Environment
+from ensemblepp.environments.pool import Pool
 from ensemblepp.results import write_json
 from ensemblepp.simulate import simulate
 
@@ -65,7 +67,8 @@ def _file(config: Config) -> Path:
 def block_seconds(block: Block) -> float:
     """CPU seconds that a block would take, by least squares on three short runs of all its seeds.
 
-    They are a line in the rounds, or for agents whose rounds get longer (attribute `cost_degree` of the class) a polynomial.
+    They are a line in the rounds. For agents whose rounds get longer (attribute `cost_degree` of the class) they are a
+    polynomial up to as many rounds as there are different actions, and its tangent from there on: nothing new can come then.
     """
     from ensemblepp.blocks import load_class
 
@@ -77,8 +80,18 @@ def block_seconds(block: Block) -> float:
     spent = [_seconds(block, count) for count in rounds]
     if horizon <= rounds[-1]:
         return spent[-1]
-    coefficients = np.polynomial.polynomial.polyfit(rounds, spent, degree)
-    return float(np.polynomial.polynomial.polyval(horizon, coefficients))
+    environment = _environment(block)
+    growing = min(horizon, environment.means.shape[-1]) if isinstance(environment, Pool) else horizon
+    cost = Polynomial.fit(rounds, spent, degree)
+    return float(cost(growing) + cost.deriv()(growing) * (horizon - growing))
+
+
+def _environment(block: Block) -> Environment:
+    from ensemblepp.blocks import load_class
+
+    spec = block.spec
+    seeds = range(spec["seeds"][0], spec["seeds"][1] + 1)
+    return load_class(spec["environment"]["class"])(seeds, **spec["environment"]["options"])
 
 
 def _seconds(block: Block, rounds: int) -> float:
@@ -89,7 +102,7 @@ def _seconds(block: Block, rounds: int) -> float:
     torch.set_num_threads(1)
     spec = block.spec
     seeds = range(spec["seeds"][0], spec["seeds"][1] + 1)
-    environment = load_class(spec["environment"]["class"])(seeds, **spec["environment"]["options"])
+    environment = _environment(block)
     agent = load_class(spec["agent"]["class"])(
         seeds,
         dimension=environment.dimension,
