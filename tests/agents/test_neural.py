@@ -1,5 +1,8 @@
 """What all neural agents share, tried on the smallest one: buffer, minibatches, schedule, Adam, and the stack of seeds."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -344,3 +347,21 @@ def test_parameters_are_parts_of_one_flat_tensor():
         expected = torch.arange(offset, offset + np.prod(shape), dtype=torch.float32).reshape(shape)
         assert torch.equal(agent.parameters[name], expected)
         assert torch.equal(agent.parameters[name].grad, -expected)
+
+
+def test_a_run_does_not_import_the_compiler_of_torch():
+    """torch.optim.Adam and torch.use_deterministic_algorithms import it, which takes longer than a short run."""
+    script = """
+import sys
+from ensemblepp.agents.greedy import Greedy
+agent = Greedy([0], dimension=2, horizon=9, device="cpu", hidden=[4], learning_rate=1e-3, batch_size=2, weight_decay=0.0,
+               buffer_capacity=9, gradient_steps=1, warm_up=0)
+from ensemblepp.environments.base import Decisions
+import numpy as np
+choice = agent.act(Decisions(np.ones((1, 3, 2), dtype=np.float32)))
+agent.update(choice, np.ones((1, 1)))
+assert np.isfinite(agent.last_loss.item())
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False", "a neural run starts two seconds later"

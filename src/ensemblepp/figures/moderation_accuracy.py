@@ -14,6 +14,7 @@ from ensemblepp.selection import agent_runs, best_constant, ensemble_sizes
 #: Policies that ignore the post: the regret of their wrong decisions, by action (0 blocks, 1 publishes).
 CONSTANT = {"always block": (0, 0.5), "always publish": (1, 1.0)}
 
+BEST_CONSTANT = "best constant action"
 GREY = (0.4, 0.4, 0.4)
 
 #: Share of the rounds that the left panel leaves out at the start, where a share of few rounds says nothing.
@@ -39,7 +40,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             wrong = dataset["constant_regret"].sel(environment=environment, action_index=action) / cost
             share = (1 - wrong / dataset["time"]).isel(time=later.values).mean("seed")
             left.plot(share["time"], share, color=GREY, linestyle=line, linewidth=1.2, label=text)
-        right.axhline(0, color=GREY, linewidth=1.2, linestyle="-.", label="best constant action")
+        right.axhline(0, color=GREY, linewidth=1.2, linestyle="-.", label=BEST_CONSTANT)
         shown = np.concatenate([line.get_ydata() for line in left.get_lines()])
         left.set_ylim(max(0, shown.min() - 0.05), min(1, shown.max() + 0.05))
         left.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
