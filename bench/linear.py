@@ -19,14 +19,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ensemblepp import distributions
-from ensemblepp.agents.linear_ensemblepp import LinearEnsemblePlusPlus
-from ensemblepp.agents.linear_ts import LinearThompsonSampling
-from ensemblepp.distributions import LAWS
+from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
+from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
+from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
-from ensemblepp.simulate import simulate
-from ensemblepp.streams import GaussianRows, generator
+from ensemblepp.randomness import distributions
+from ensemblepp.randomness.distributions import LAWS
+from ensemblepp.randomness.streams import GaussianRows, generator
 
 REPEATS = 5
 HORIZON = 1000
@@ -73,7 +73,7 @@ def gemm_peak() -> float:
 
 def literal(dimension: int, actions: int, size: int, pair: tuple[str, str], horizon: int, woodbury: bool) -> np.ndarray:
     """Cumulative regret (horizon,) of seed 0, one run by the formulas (or by Sherman-Morrison), on the shared streams."""
-    (game,) = environment(dimension, actions, range(1)).games()
+    (game,) = environment(dimension, actions, range(1)).instances()
     acting, disturbing = (GaussianRows(0, stream, size).take(horizon) for stream in ("reference", "perturbation"))
     noise = game.reward_noise(horizon)
     covariance, precision, mean = 10.0 * np.eye(dimension), np.eye(dimension) / 10.0, np.zeros(dimension)
@@ -191,8 +191,7 @@ def exactness() -> None:
 
 def simulate_times(horizon: int, chains: int) -> np.ndarray:
     """The rounds that a simulation of so many chains stores."""
-    from ensemblepp.simulate import DENSE_ENTRIES
-    from ensemblepp.times import time_grid
+    from ensemblepp.trajectory import DENSE_ENTRIES, time_grid
 
     return time_grid(horizon, coarse=chains * horizon > DENSE_ENTRIES)
 

@@ -23,14 +23,15 @@ import numpy as np
 import torch
 from plain_torch import PlainEnsemblePlusPlus
 
-from ensemblepp.agents.epinet import EpiNet
-from ensemblepp.agents.greedy import Greedy
-from ensemblepp.agents.lmcts import LMCTS, squared_error_gradient
-from ensemblepp.agents.neural import NeuralAgent
-from ensemblepp.agents.neural_ensembleplus import EnsemblePlus
-from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
-from ensemblepp.agents.neural_kernel import CompiledRun
-from ensemblepp.agents.neural_rounds import Run, TorchRun
+from ensemblepp.agents.neural.base import NeuralAgent
+from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
+from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
+from ensemblepp.agents.neural.epinet import EpiNet
+from ensemblepp.agents.neural.greedy import Greedy
+from ensemblepp.agents.neural.lmcts import LMCTS, squared_error_gradient
+from ensemblepp.engines.neural.compiled import CompiledRun
+from ensemblepp.engines.neural.run import Run
+from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Quadratic
 
 REPEATS = 5
@@ -193,7 +194,7 @@ def table() -> None:
     peak = gemm_peak()
     print(f"float32 matrix product, n = 1024: {peak:.0f} GFLOP/s on one core")
     compiled, baseline = microseconds(CompiledRun, ensemble(1, 10**6), 1), plain()
-    stacked = microseconds(TorchRun, ensemble(20, 10**6, buffer_capacity=10_000), 20, 100)
+    stacked = microseconds(StackedRun, ensemble(20, 10**6, buffer_capacity=10_000), 20, 100)
     print(f"N1  compiled round, M = 8, G = 1: {compiled:.0f} us; plain torch {baseline:.0f} us: {baseline / compiled:.1f} x")
     print(f"N2  {ROUND_MFLOP} MFLOP / time against the matrix product: {ROUND_MFLOP / compiled * 1e6 / peak / 1e3:.0%}")
     print(f"N3  stacked torch, 20 seeds: {stacked:.0f} us a seed-round: {baseline / stacked:.1f} x")
@@ -208,23 +209,23 @@ def table() -> None:
     print("    us a seed-round: compiled with one seed, stacked with 10 seeds")
     for size in (8, 16, 64):
         one, ten = ensemble(1, 10**6, size), ensemble(10, 10**6, size)
-        own = microseconds(CompiledRun, one, 1), microseconds(TorchRun, ten, 10, 100)
+        own = microseconds(CompiledRun, one, 1), microseconds(StackedRun, ten, 10, 100)
         print(f"      Ensemble++, M = {size:<4}{own[0]:9.0f}{own[1]:9.0f}")
     shared = TRAINING | {"horizon": 10**6, "device": "cpu"}
     greedy = [Greedy(range(seeds), **shared) for seeds in (1, 10)]
     plus = [EnsemblePlus(range(seeds), ensemble_size=8, equal_noise=True, **SCALES, **shared) for seeds in (1, 10)]
     for name, agents in (("Greedy", greedy), ("Ensemble+, M = 8", plus)):
-        own = (microseconds(CompiledRun, agents[0], 1), microseconds(TorchRun, agents[1], 10, 100))
+        own = (microseconds(CompiledRun, agents[0], 1), microseconds(StackedRun, agents[1], 10, 100))
         print(f"      {name:<20}{own[0]:6.0f}{own[1]:9.0f}")
     epinet = EpiNet(range(10), ensemble_size=8, index_samples=16, double_softmax=False, **SCALES, **shared)
-    print(f"      EpiNet, M = 8             {microseconds(TorchRun, epinet, 10, 100):9.0f}")
+    print(f"      EpiNet, M = 8             {microseconds(StackedRun, epinet, 10, 100):9.0f}")
 
 
 def gpu() -> None:
     """Seed-rounds per second on a GPU, whole rounds as CUDA graphs."""
     print(torch.cuda.get_device_name())
     for seeds in (1, 20, 200, 1000):
-        run = TorchRun(
+        run = StackedRun(
             ensemble(seeds, 10**6, device="cuda", buffer_capacity=1000), environment(seeds), 10**6, np.arange(64, 10**6, 64)
         )
         advance(run, 200)

@@ -9,12 +9,12 @@ from typing import get_args
 import literal
 import numpy as np
 
-from ensemblepp.agents.linear_ensemblepp import LinearEnsemblePlusPlus
-from ensemblepp.distributions import LAWS, Perturbation
-from ensemblepp.environments.base import Choice, Decisions, Environment, LinearGame, Outcome
+from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
+from ensemblepp.bandit import Choice, Decisions, Environment, LinearInstance, Outcome
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
-from ensemblepp.simulate import Trajectory
+from ensemblepp.randomness.distributions import LAWS, Perturbation
+from ensemblepp.trajectory import Trajectory
 
 PERTURBATIONS = get_args(Perturbation)
 
@@ -47,10 +47,10 @@ def same(left: Trajectory, right: Trajectory, chains=slice(None), seeds=slice(No
 class Given:
     """An environment of which there are only these games."""
 
-    def __init__(self, *games: LinearGame) -> None:
+    def __init__(self, *games: LinearInstance) -> None:
         self._games = games
 
-    def games(self) -> Iterator[LinearGame]:
+    def instances(self) -> Iterator[LinearInstance]:
         return iter(self._games)
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Environment, SphereDecisions
-from ensemblepp.streams import StepNoise, generator
+from ensemblepp.bandit import Choice, Environment, SphereDecisions
+from ensemblepp.randomness.streams import StepNoise, generator
 
 PRIOR_VARIANCE = 10.0
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensemblepp.agents.greedy import EpsilonGreedy, Greedy
-from ensemblepp.agents.neural import NeuralAgent
-from ensemblepp.agents.neural_ensembleplus import BootstrappedEnsemble, EnsemblePlus
-from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
-from ensemblepp.agents.neural_rounds import Run
+from ensemblepp.agents.neural.base import NeuralAgent
+from ensemblepp.agents.neural.bootstrap import BootstrappedEnsemble
+from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
+from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
+from ensemblepp.agents.neural.epsilon_greedy import EpsilonGreedy
+from ensemblepp.agents.neural.greedy import Greedy
+from ensemblepp.engines.neural.run import Run
 from ensemblepp.environments.candidates import Neural, Quadratic
 from ensemblepp.environments.contextual import Contextual, unit_rows
 from ensemblepp.environments.pool import Pool

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
+from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.environments.pool import Pool
 
 

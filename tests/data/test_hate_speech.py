@@ -12,7 +12,7 @@ from ensemblepp.data import hate_speech
 from ensemblepp.data.hate_speech import HubCounts, posts_file, prepare, read, rows_available
 from ensemblepp.data.sources import retrieve
 from ensemblepp.errors import DataError, UnreachableError
-from ensemblepp.results import read_dataset
+from ensemblepp.storage.datasets import read_dataset
 
 SMALL = HubCounts(rows=99, posts=99)
 HUB_PATH = "/datasets/ucberkeley-dlab/measuring-hate-speech/resolve/{}/measuring-hate-speech.parquet"

@@ -9,7 +9,7 @@ import pytest
 from ensemblepp.data import shuttle
 from ensemblepp.data.sources import retrieve
 from ensemblepp.errors import DataError
-from ensemblepp.results import read_dataset
+from ensemblepp.storage.datasets import read_dataset
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ensemblepp.environments.candidates import Candidates, Neural, Quadratic, VectorQuadratic
-from ensemblepp.streams import generator
+from ensemblepp.randomness.streams import generator
 
 #: Standard errors that a Monte Carlo mean may be off; 5 are exceeded by chance once in 1.7 million comparisons.
 Z = 5.0

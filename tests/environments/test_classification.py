@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from ensemblepp.environments.classification import Classification, onehot
-from ensemblepp.results import write_dataset
+from ensemblepp.storage.datasets import write_dataset
 
 CODES = np.array([[0, 2], [1, 0], [1, 1]], dtype=np.int8)
 LABELS = np.array([1, 0, 2], dtype=np.int8)

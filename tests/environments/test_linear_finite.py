@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensemblepp.environments.base import Choice
+from ensemblepp.bandit import Choice
 from ensemblepp.environments.linear_finite import LinearFinite
 
 #: Standard errors that a Monte Carlo mean may be off; 5 are exceeded by chance once in 1.7 million comparisons.
@@ -239,7 +239,7 @@ def test_games_are_the_bandit_draw_for_draw():
     features = environment.decisions().features
     noises = np.array([play(environment, np.zeros((2, 1), dtype=int)).reward[:, 0] for _ in range(150)])
     noises -= environment.mean_rewards()[:, 0]
-    games = list(given.games())
+    games = list(given.instances())
     assert [game.seed for game in games] == [0, 5]
     for row, game in enumerate(games):
         assert np.array_equal(game.theta, environment.theta[row])
@@ -259,7 +259,7 @@ def test_games_of_fresh_sets_are_the_bandit_draw_for_draw(kind, dimension):
         sets.append(environment.decisions().features.copy())
         mean = environment.mean_rewards()[:, 0].copy()
         noises.append(play(environment, np.zeros((2, 1), dtype=int)).reward[:, 0] - mean)
-    for row, game in enumerate(build((0, 5), dimension, varying=True, **kind).games()):
+    for row, game in enumerate(build((0, 5), dimension, varying=True, **kind).instances()):
         assert np.array_equal(game.theta, environment.theta[row])
         assert (game.features, game.actions, game.sphere) == (None, 30, False)
         portions = (1, 7, 52)
@@ -274,12 +274,12 @@ def test_games_begin_anew_whatever_was_played(varying):
     played, untouched = build((2, 3), varying=varying), build((2, 3), varying=varying)
     for _ in range(5):
         play(played, np.zeros((2, 1), dtype=int))
-    first = list(played.games())
+    first = list(played.instances())
     first[0].reward_noise(10)
-    for game, again in zip(played.games(), untouched.games(), strict=True):
+    for game, again in zip(played.instances(), untouched.instances(), strict=True):
         assert np.array_equal(game.theta, again.theta)
         assert np.array_equal(game.reward_noise(20), again.reward_noise(20))
         left, right = (one.fresh(3) if varying else one.features for one in (game, again))
         assert np.array_equal(left, right)
-    games = untouched.games()
+    games = untouched.instances()
     assert next(games).seed == 2

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ensemblepp.bandit import SphereDecisions
 from ensemblepp.environments import linear_sphere
-from ensemblepp.environments.base import SphereDecisions
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
 from ensemblepp.errors import ConfigError
@@ -124,7 +124,7 @@ def test_a_seed_s_theta_and_noise_are_those_of_its_finite_bandit():
     sphere = build((0, 3), dimension=5)
     finite = LinearFinite((0, 3), dimension=5, actions=4, feature_bound=1.0, prior_variance=10.0, noise=1.0)
     assert np.array_equal(sphere.theta, finite.theta)
-    for left, right in zip(sphere.games(), finite.games(), strict=True):
+    for left, right in zip(sphere.instances(), finite.instances(), strict=True):
         assert np.array_equal(left.reward_noise(50), right.reward_noise(50))
 
 
@@ -136,7 +136,7 @@ def test_games_are_the_bandit_draw_for_draw():
     for _ in range(150):
         outcome = play(environment, environment.theta[:, None])
         noises.append((outcome.reward - (norm - outcome.regret))[:, 0])
-    games = list(environment.games())
+    games = list(environment.instances())
     assert [game.seed for game in games] == [0, 5]
     for row, game in enumerate(games):
         assert np.array_equal(game.theta, environment.theta[row])

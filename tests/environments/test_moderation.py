@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ensemblepp.environments.base import Choice
-from ensemblepp.environments.moderation import BLOCK, PUBLISH, Moderation
+from ensemblepp.bandit import Choice
+from ensemblepp.data.lines import BLOCK
+from ensemblepp.engines.choice import simulate
+from ensemblepp.environments.moderation import PUBLISH, Moderation
 from ensemblepp.errors import ResultError
-from ensemblepp.results import write_dataset
-from ensemblepp.simulate import simulate
+from ensemblepp.storage.datasets import write_dataset
 
 FREE, HATE = 0, 1
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from ensemblepp import config
-from ensemblepp.blocks import load_class
+from ensemblepp.analysis.statistics import mean_interval
 from ensemblepp.data import mushroom, shuttle
+from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.classification import Classification
-from ensemblepp.simulate import simulate
-from ensemblepp.statistics import mean_interval
+from ensemblepp.registry import load as load_class
 
 torch.set_num_threads(1)
 

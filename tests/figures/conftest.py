@@ -11,7 +11,7 @@ import xarray as xr
 
 from ensemblepp import figures
 from ensemblepp.figures import style
-from ensemblepp.results import write_dataset
+from ensemblepp.storage.datasets import write_dataset
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.figure import Figure
 
-from ensemblepp.config import presentable
-from ensemblepp.distributions import LAWS
+from ensemblepp.config.checks import presentable
 from ensemblepp.figures import style
+from ensemblepp.randomness.distributions import LAWS
 
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size")
 LABELS = {"ts": "TS", "es": "ES", "linear": "Ensemble++", "neural": "Ensemble++", "greedy": "Greedy"}

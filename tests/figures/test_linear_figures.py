@@ -16,8 +16,8 @@ from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
 from matplotlib.figure import Figure
 from scipy import stats
 
-from ensemblepp.distributions import LAWS
 from ensemblepp.figures import style
+from ensemblepp.randomness.distributions import LAWS
 
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size")
 PERTURBATIONS = (*LAWS, "raw_gaussian")

@@ -16,8 +16,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from scipy import stats
 
-from ensemblepp.distributions import LAWS
 from ensemblepp.figures import style
+from ensemblepp.randomness.distributions import LAWS
 
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size")
 Key = tuple[str, str, str, str, int]
@@ -47,10 +47,10 @@ LABELS = {
     "mine": "Mine",
 } | {f"update-{law}": f"Ensemble++ ({law} update)" for law in LAWS}
 CLASSES = {
-    "ensemble++": "ensemblepp.agents.neural_ensemblepp:NeuralEnsemblePlusPlus",
-    "ensemble+": "ensemblepp.agents.neural_ensembleplus:EnsemblePlus",
-    "epinet": "ensemblepp.agents.epinet:EpiNet",
-    "greedy": "ensemblepp.agents.greedy:Greedy",
+    "ensemble++": "ensemblepp.agents.neural.ensemblepp:NeuralEnsemblePlusPlus",
+    "ensemble+": "ensemblepp.agents.neural.ensembleplus:EnsemblePlus",
+    "epinet": "ensemblepp.agents.neural.epinet:EpiNet",
+    "greedy": "ensemblepp.agents.neural.greedy:Greedy",
 }
 
 

@@ -14,21 +14,23 @@ import numpy as np
 import pytest
 import torch
 
-from ensemblepp.agents import neural_rounds
-from ensemblepp.agents.dropout import Dropout
-from ensemblepp.agents.epinet import EpiNet
-from ensemblepp.agents.greedy import Greedy
-from ensemblepp.agents.lmcts import LMCTS
-from ensemblepp.agents.neural import NeuralAgent
-from ensemblepp.agents.neural_ensembleplus import EnsemblePlus
-from ensemblepp.agents.neural_ensemblepp import NeuralEnsemblePlusPlus
-from ensemblepp.agents.neural_gradients import NeuralTS, NeuralUCB
-from ensemblepp.agents.neural_linear import NeuralLinear
-from ensemblepp.agents.neural_rounds import TorchRun
-from ensemblepp.checkpoint import Checkpoint
+from ensemblepp.agents.neural.base import NeuralAgent
+from ensemblepp.agents.neural.dropout import Dropout
+from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
+from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
+from ensemblepp.agents.neural.epinet import EpiNet
+from ensemblepp.agents.neural.greedy import Greedy
+from ensemblepp.agents.neural.lmcts import LMCTS
+from ensemblepp.agents.neural.neural_linear import NeuralLinear
+from ensemblepp.agents.neural.neural_ts import NeuralTS
+from ensemblepp.agents.neural.neural_ucb import NeuralUCB
+from ensemblepp.engines.choice import simulate
+from ensemblepp.engines.neural import run as neural_rounds
+from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Quadratic
 from ensemblepp.environments.contextual import Contextual, unit_rows
-from ensemblepp.simulate import Trajectory, simulate
+from ensemblepp.storage.checkpoints import Checkpoint
+from ensemblepp.trajectory import Trajectory
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU on this machine")
 
@@ -133,7 +135,7 @@ def test_replayed_rounds_are_run_rounds(name, monkeypatch):
     """Training in every second round makes two graphs, captured once each; without graphs the same operations, to the bit."""
     runs = []
 
-    class Kept(TorchRun):
+    class Kept(StackedRun):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             runs.append(self)

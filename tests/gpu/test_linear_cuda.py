@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from ensemblepp.agents.linear_ensemblepp import LinearEnsemblePlusPlus
-from ensemblepp.agents.linear_ts import LinearThompsonSampling
-from ensemblepp.distributions import LAWS
+from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
+from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
+from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
-from ensemblepp.simulate import Trajectory, simulate
+from ensemblepp.randomness.distributions import LAWS
+from ensemblepp.trajectory import Trajectory
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU on this machine")
 

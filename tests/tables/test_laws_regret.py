@@ -11,7 +11,7 @@ import xarray as xr
 from scipy import stats
 
 from ensemblepp import tables
-from ensemblepp.results import write_dataset
+from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.tables import final_regret, laws_regret
 
 LAWS = {"reference": ["none", "gaussian", "coordinate"], "perturbation": ["none", "sphere", "raw_gaussian"]}

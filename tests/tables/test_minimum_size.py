@@ -13,7 +13,7 @@ import xarray as xr
 
 from ensemblepp import tables
 from ensemblepp.errors import ResultError
-from ensemblepp.results import write_dataset
+from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.tables import minimum_size
 
 SIZES = (4, 8, 16, 32)

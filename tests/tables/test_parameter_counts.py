@@ -10,15 +10,15 @@ from pathlib import Path
 import xarray as xr
 
 from ensemblepp import tables
-from ensemblepp.results import write_dataset
+from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.tables import parameter_counts
 
 CLASSES = {
-    "ours": ("Ensemble++", "ensemblepp.agents.neural_ensemblepp:NeuralEnsemblePlusPlus"),
-    "members": ("Ensemble+", "ensemblepp.agents.neural_ensembleplus:EnsemblePlus"),
-    "index": ("EpiNet", "ensemblepp.agents.epinet:EpiNet"),
-    "greedy": ("Greedy", "ensemblepp.agents.greedy:Greedy"),
-    "wandering": ("ε-greedy", "ensemblepp.agents.greedy:EpsilonGreedy"),
+    "ours": ("Ensemble++", "ensemblepp.agents.neural.ensemblepp:NeuralEnsemblePlusPlus"),
+    "members": ("Ensemble+", "ensemblepp.agents.neural.ensembleplus:EnsemblePlus"),
+    "index": ("EpiNet", "ensemblepp.agents.neural.epinet:EpiNet"),
+    "greedy": ("Greedy", "ensemblepp.agents.neural.greedy:Greedy"),
+    "wandering": ("ε-greedy", "ensemblepp.agents.neural.greedy:EpsilonGreedy"),
 }
 
 #: d and C; mushroom's d is its data's.

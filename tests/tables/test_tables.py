@@ -12,8 +12,8 @@ import pytest
 import xarray as xr
 
 from ensemblepp import tables
-from ensemblepp.config import presentable
-from ensemblepp.results import write_dataset
+from ensemblepp.config.checks import presentable
+from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.tables import best_constant, final_regret
 
 #: Student's t at 97.5 % in closed form, for 1 and 2 degrees of freedom: 12.706 and 4.3027.

@@ -10,8 +10,8 @@ import pytest
 import xarray as xr
 
 from ensemblepp import tables
-from ensemblepp.distributions import LAWS
-from ensemblepp.results import write_dataset
+from ensemblepp.randomness.distributions import LAWS
+from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.tables import law_constants, regret_bounds, sequential_dependence
 
 TABLES = {"law_constants": law_constants, "regret_bounds": regret_bounds, "sequential_dependence": sequential_dependence}

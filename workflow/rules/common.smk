@@ -1,4 +1,5 @@
 # What all rules share: the checked configuration, wildcard constraints, the target list and the words at start and end.
+import functools
 import json
 import os
 import sys
@@ -15,11 +16,15 @@ for variable, folder in {
     others = os.environ.get(variable)
     os.environ.update({variable: f"{folder}{os.pathsep}{others}" if others else folder})
 
-from ensemblepp.config import canonical_json, load
+from ensemblepp import devices
+from ensemblepp.config.fields import canonical_json
+from ensemblepp.config.loading import load
+from ensemblepp.config.resolution import ARTEFACTS
 from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError
-from ensemblepp.fingerprint import fingerprint
+from ensemblepp.runs.fingerprint import fingerprint
+from ensemblepp.runs.plan import plan
 
 try:
     CONFIG = load(config)
@@ -30,6 +35,9 @@ except ConfigError as error:
 # to the jobs by the environment, not by `params`: where a verified file came from is no reason to fetch it again
 if CONFIG.mirror_folder:
     os.environ.update({MIRROR_VARIABLE: CONFIG.mirror_folder})
+
+# resolved once: a job may run on a machine that sees other devices
+os.environ[devices.PLANNED_VARIABLE] = devices.resolve("auto")
 
 RESULTS = CONFIG.results
 STUDIES = CONFIG.active_studies()
@@ -53,7 +61,7 @@ wildcard_constraints:
 def wanted(_wildcards):
     """What `all` asks for: every study's run files, dataset, figures and tables, but for studies whose data cannot be had."""
     # asked only when `all` is asked for: a job of a cluster, or one named target, never probes the network
-    from ensemblepp.availability import left_out
+    from ensemblepp.runs.availability import left_out
 
     missing = left_out(CONFIG, detail=not CONFIG.skips_unreachable)
     if missing and not CONFIG.skips_unreachable:
@@ -78,25 +86,32 @@ def raw_files(wildcards):
 def block(wildcards):
     """The run block that a run file's path names."""
     numbers = (int(wildcards[name]) for name in ("ensemble_size", "horizon", "first", "last"))
-    return CONFIG.block(wildcards.environment, wildcards.agent, *numbers)
+    return resolved(wildcards.environment, wildcards.agent, *numbers)
+
+
+@functools.cache
+def resolved(*names):
+    """The run block of an environment, agent, ensemble size, horizon, first and last seed."""
+    return CONFIG.block(*names)
 
 
 def run_files(wildcards):
     return [block.path for block in CONFIG.blocks(wildcards.study)]
 
 
-def grid(wildcards):
-    return STUDIES[wildcards.study].scales[CONFIG.scale]
-
-
-def declared(kind):
-    """The figures or tables that any study declares."""
-    return sorted({name for study in CONFIG.studies.values() for name in getattr(study, kind)})
+def presentation_code(study):
+    """The code of everything that is drawn and tabulated of a study."""
+    return [
+        place
+        for kind in ARTEFACTS
+        if getattr(study, kind)
+        for place in [f"ensemblepp.{kind}", *(f"ensemblepp.{kind}.{name}" for name in getattr(study, kind))]
+    ]
 
 
 def make_report():
     """The report, once everything in it exists; not after a run for single targets."""
-    from ensemblepp.report import make
+    from ensemblepp.runs.report import make
 
     try:
         print(f"Report: {make(CONFIG)}", file=sys.stderr)

@@ -14,7 +14,7 @@ rule language_model:
         runtime=60,
     params:
         spec=lambda wildcards: canonical_json(CONFIG.language_models[wildcards.model].model_dump()),
-        code=fingerprint("ensemblepp.language_models"),
+        code=fingerprint("ensemblepp.text.language_models"),
         folder=subpath(output[0], parent=True),
     message:
         "bring language model {wildcards.model} to data/models"
@@ -43,7 +43,7 @@ rule embed:
         pooling=lambda wildcards: CONFIG.language_models[wildcards.model].pooling,
         max_tokens=lambda wildcards: CONFIG.language_models[wildcards.model].max_tokens,
         device=CONFIG.device,
-        code=fingerprint("ensemblepp.embed"),
+        code=fingerprint("ensemblepp.text.embedding"),
     message:
         "embed posts {wildcards.first}-{wildcards.last} with {wildcards.model}"
     shell:

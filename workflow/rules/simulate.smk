@@ -17,7 +17,7 @@ rule simulate:
         gpu=lambda wildcards: int(block(wildcards).spec["device"] == "cuda"),
     params:
         spec=lambda wildcards: canonical_json(block(wildcards).spec),
-        code=lambda wildcards: fingerprint(*block(wildcards).modules),
+        code=lambda wildcards: fingerprint(*block(wildcards).code),
     message:
         "simulate {wildcards.environment}, {wildcards.agent}, M={wildcards.ensemble_size}, seeds {wildcards.first}-{wildcards.last}"
     shell:

@@ -1,1 +1,1 @@
-"""Agents: what chooses. One file per agent; the interface is in `base`."""
+"""Agents: what chooses. One file per agent; their interface is in `ensemblepp.bandit`."""

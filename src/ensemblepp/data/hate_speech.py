@@ -111,7 +111,7 @@ def prepare(
     """
     import xarray as xr
 
-    from ensemblepp.results import write_dataset
+    from ensemblepp.storage.datasets import write_dataset
 
     (path,) = raw
     posts = read(path, threshold, hub_counts)

@@ -104,7 +104,7 @@ def prepare(raw: Sequence[str | Path], output: str | Path) -> None:
     """
     import xarray as xr
 
-    from ensemblepp.results import write_dataset
+    from ensemblepp.storage.datasets import write_dataset
 
     (path,) = raw
     mushroom = parse(path)

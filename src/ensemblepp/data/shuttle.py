@@ -69,7 +69,7 @@ def prepare(raw: Sequence[str | Path], output: str | Path) -> None:
     """
     import xarray as xr
 
-    from ensemblepp.results import write_dataset
+    from ensemblepp.storage.datasets import write_dataset
 
     parts = [parse(path, name) for path, name in zip(raw, CLASS_COUNTS, strict=True)]
     dataset = xr.Dataset(

@@ -238,7 +238,7 @@ def _verify(raw_file: RawFile, path: Path) -> None:
 
 
 def _install(file: Path, destination: str | Path) -> None:
-    from ensemblepp.results import atomic_path
+    from ensemblepp.storage.datasets import atomic_path
 
     with atomic_path(destination) as temporary:
         temporary.write_bytes(file.read_bytes())

@@ -1,1 +1,1 @@
-"""Environments: what gives decision sets, rewards and regret. One file per family; the interface is in `base`."""
+"""Environments: what gives decision sets, rewards and regret. One file per family; the interface is in `ensemblepp.bandit`."""

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from ensemblepp.environments.pool import Pool, Rounds
-from ensemblepp.streams import GaussianRows, generator
+from ensemblepp.randomness.streams import GaussianRows, generator
 
 Features = Literal["sphere", "gaussian"]
 

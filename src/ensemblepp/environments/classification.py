@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from ensemblepp.environments.contextual import Contextual, unit_rows
-from ensemblepp.results import read_dataset
+from ensemblepp.storage.datasets import read_dataset
 
 
 class Classification(Contextual):

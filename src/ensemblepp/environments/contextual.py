@@ -13,7 +13,7 @@ import numpy as np
 
 from ensemblepp.environments.pool import Pool, Rounds
 from ensemblepp.errors import ConfigError
-from ensemblepp.streams import GaussianRows, generator
+from ensemblepp.randomness.streams import GaussianRows, generator
 
 
 class Contextual(Pool):

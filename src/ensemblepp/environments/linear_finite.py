@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Decisions, LinearGame, Outcome
-from ensemblepp.streams import GaussianRows, StepNoise, generator
+from ensemblepp.bandit import Choice, Decisions, LinearInstance, Outcome
+from ensemblepp.randomness.streams import GaussianRows, StepNoise, generator
 
 
 class LinearFinite:
@@ -28,6 +28,8 @@ class LinearFinite:
         noise: standard deviation of the reward noise.
         varying: whether every round has its own decision set.
     """
+
+    family = "linear"
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class LinearFinite:
 
     def decisions(self) -> Decisions:
         if self._decisions is None:
-            # not at the start: games() never needs the sets of all seeds at once
+            # not at the start: instances() never needs the sets of all seeds at once
             self._decisions = Decisions(np.stack([self._draw(source, 1)[0] for source in self._sources]))
             self._means = np.einsum("snd,sd->sn", self._decisions.features, self.theta)
         return self._decisions
@@ -73,11 +75,11 @@ class LinearFinite:
             self._decisions = None
         return Outcome(mean + self._noise * self._noise_source.next(), means.max(axis=1, keepdims=True) - mean)
 
-    def games(self) -> Iterator[LinearGame]:
+    def instances(self) -> Iterator[LinearInstance]:
         for seed in self.seeds:
             source, noise = generator(seed, "environment"), GaussianRows(seed, "reward_noise", 1)
             theta = np.sqrt(self._prior_variance) * source.standard_normal(self.dimension)
-            yield LinearGame(
+            yield LinearInstance(
                 seed=seed,
                 theta=theta,
                 reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0],

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, LinearGame, Outcome, SphereDecisions
-from ensemblepp.streams import GaussianRows, StepNoise, generator
+from ensemblepp.bandit import Choice, LinearInstance, Outcome, SphereDecisions
+from ensemblepp.randomness.streams import GaussianRows, StepNoise, generator
 
 
 class LinearSphere:
@@ -23,6 +23,8 @@ class LinearSphere:
         prior_variance: variance of every entry of theta*.
         noise: standard deviation of the reward noise.
     """
+
+    family = "linear"
 
     def __init__(self, seeds: Sequence[int], *, dimension: int, prior_variance: float, noise: float) -> None:
         self.seeds = tuple(seeds)
@@ -44,9 +46,9 @@ class LinearSphere:
         mean = np.einsum("scd,sd->sc", choice.features, self.theta)
         return Outcome(mean + self._noise * self._noise_source.next(), self._best - mean)
 
-    def games(self) -> Iterator[LinearGame]:
+    def instances(self) -> Iterator[LinearInstance]:
         for seed, theta in zip(self.seeds, self.theta, strict=True):
             noise = GaussianRows(seed, "reward_noise", 1)
-            yield LinearGame(
+            yield LinearInstance(
                 seed=seed, theta=theta, reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0]
             )

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ensemblepp.environments.contextual import Contextual, unit_rows
-from ensemblepp.results import read_dataset
+from ensemblepp.storage.datasets import read_dataset
 
 BLOCK, PUBLISH = 0, 1
 

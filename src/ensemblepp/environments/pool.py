@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensemblepp.environments.base import Choice, Decisions, Outcome
+from ensemblepp.bandit import Choice, Decisions, Outcome
 
 #: Rounds that are drawn ahead when a pool is played round by round; changes memory and speed, never the values.
 CHUNK = 64
@@ -23,8 +23,8 @@ class Rounds(NamedTuple):
 class Pool:
     """A bandit whose actions are items of a list, with features and mean rewards of their own.
 
-    Agents that know pools play all their rounds at once (`neural_rounds`); others play them round by round, like any
-    environment, and meet the same.
+    Engines for neural agents play many rounds at once; other agents play them round by round, like any environment, and meet
+    the same.
 
     Args:
         seeds: the seeds.
@@ -35,6 +35,8 @@ class Pool:
 
     Subclasses define `draw`.
     """
+
+    family = "pool"
 
     def __init__(
         self, seeds: Sequence[int], table: np.ndarray, means: np.ndarray, *, bernoulli: bool = False, fixed_actions: int = 0

@@ -6,6 +6,9 @@ import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
+#: The formats in which a figure is written.
+SUFFIXES = ("pdf", "png")
+
 
 def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     """Draw the figure `name` from the dataset file and write it to every path of `outputs` (suffix = format)."""
@@ -14,7 +17,7 @@ def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
 
     matplotlib.use("Agg")
     from ensemblepp.figures import style
-    from ensemblepp.results import atomic_path, read_dataset
+    from ensemblepp.storage.datasets import atomic_path, read_dataset
 
     style.apply()
     data = read_dataset(dataset)

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ensemblepp import theory
+from ensemblepp.analysis import theory
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
 
 #: Of the seeds, the share that the bands hold.
 SHARE = 0.95

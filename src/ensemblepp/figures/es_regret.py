@@ -8,8 +8,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
 
 #: Ensemble sizes that the left panel shows; the paper says "moderate" and names none.
 MODERATE = (8, 128)

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ensemblepp.distributions import LAWS, Perturbation
+from ensemblepp.analysis.selection import ensemble_sizes
 from ensemblepp.figures import style
-from ensemblepp.selection import ensemble_sizes
+from ensemblepp.randomness.distributions import LAWS, Perturbation
 
 #: What is not varied is the paper's choice for neural networks; its update law is that of the agent that ran the pairs.
 FIXED = {"reference": "sphere", "perturbation": "sphere"}

@@ -11,10 +11,10 @@ import xarray as xr
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from ensemblepp.distributions import LAWS, Perturbation
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.errors import ResultError
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
+from ensemblepp.randomness.distributions import LAWS, Perturbation
 
 #: Up to so many ensemble sizes there is room for a number in every cell.
 NUMBERED = 5

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import xarray as xr
 from matplotlib.figure import Figure
 
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
 
 
 def draw(dataset: xr.Dataset) -> Figure:

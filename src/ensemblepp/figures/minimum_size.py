@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
+from ensemblepp.analysis.statistics import TOLERANCE, excess_over_yardstick, minimum_size
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
-from ensemblepp.statistics import TOLERANCE, excess_over_yardstick, minimum_size
 
 GREY = (0.4, 0.4, 0.4)
 

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from ensemblepp.analysis.selection import best_constant
 from ensemblepp.figures import style
 from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CONSTANT, GREY, START
-from ensemblepp.selection import best_constant
 
 #: Height of a panel in terms of the highest agent's mean, so that the best constant action does not press all agents flat.
 ROOM = 3

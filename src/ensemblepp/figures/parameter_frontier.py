@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
-from ensemblepp import theory
+from ensemblepp.analysis import theory
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
 
 #: Share of the axis between points of an agent that have room for their M.
 ROOM = 0.045

@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from ensemblepp.distributions import Perturbation
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
+from ensemblepp.analysis.statistics import YARDSTICK
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
-from ensemblepp.statistics import YARDSTICK
+from ensemblepp.randomness.distributions import Perturbation
 
 
 def draw(dataset: xr.Dataset) -> Figure:

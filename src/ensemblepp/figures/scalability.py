@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
-from ensemblepp.selection import agent_runs, ensemble_sizes
 
 
 def draw(dataset: xr.Dataset) -> Figure:

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from ensemblepp.selection import agent_runs, ensemble_sizes
-from ensemblepp.statistics import mean_interval
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
+from ensemblepp.analysis.statistics import mean_interval
 
 _PALETTE = sns.color_palette("colorblind")
 #: Of Paul Tol's "muted" scheme, for when the palette above is used up.

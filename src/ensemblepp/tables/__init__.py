@@ -7,11 +7,14 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+#: The formats in which a table is written.
+SUFFIXES = ("csv", "md", "tex", "html")
+
 
 def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     """Build the table `name` and write it to every path of `outputs`: .csv (plain numbers), .md, .tex (booktabs), .html."""
     # loaded here, not above: Snakemake looks this package up when it parses the workflow
-    from ensemblepp.results import atomic_path, read_dataset
+    from ensemblepp.storage.datasets import atomic_path, read_dataset
 
     table = importlib.import_module(f"ensemblepp.tables.{name}").build(read_dataset(dataset))
     shown = table.map(_cell)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from ensemblepp.selection import agent_runs, best_constant, ensemble_sizes
-from ensemblepp.statistics import mean_interval
+from ensemblepp.analysis.selection import agent_runs, best_constant, ensemble_sizes
+from ensemblepp.analysis.statistics import mean_interval
 
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ensemblepp.selection import agent_runs, ensemble_sizes
-from ensemblepp.statistics import YARDSTICK, excess_over_yardstick, summary
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
+from ensemblepp.analysis.statistics import YARDSTICK, excess_over_yardstick, summary
 
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:

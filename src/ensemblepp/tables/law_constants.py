@@ -8,8 +8,8 @@ import math
 import pandas as pd
 import xarray as xr
 
-from ensemblepp import theory
-from ensemblepp.distributions import LAWS, Law
+from ensemblepp.analysis import theory
+from ensemblepp.randomness.distributions import LAWS, Law
 
 #: Ensemble sizes shown: the smallest, the paper's, and one at which the logarithm decides rho.
 SIZES = (2, 8, 64)

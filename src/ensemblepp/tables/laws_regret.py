@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ensemblepp.selection import agent_runs
-from ensemblepp.statistics import YARDSTICK, summary
+from ensemblepp.analysis.selection import agent_runs
+from ensemblepp.analysis.statistics import YARDSTICK, summary
 
 FACTORS = ("ensemble_size", "reference", "perturbation")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ensemblepp.selection import agent_runs, ensemble_sizes
-from ensemblepp.statistics import (
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
+from ensemblepp.analysis.statistics import (
     SIZE_RULES,
     YARDSTICK,
     excess_over_yardstick,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from ensemblepp.selection import agent_runs, ensemble_sizes
-from ensemblepp.statistics import summary
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
+from ensemblepp.analysis.statistics import summary
 
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:

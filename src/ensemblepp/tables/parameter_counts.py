@@ -8,7 +8,7 @@ import math
 import pandas as pd
 import xarray as xr
 
-from ensemblepp import theory
+from ensemblepp.analysis import theory
 
 SIZES = (2, 4, 8, 16, 32, 64)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ensemblepp import theory
+from ensemblepp.analysis import theory
 
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:

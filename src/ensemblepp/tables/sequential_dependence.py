@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import xarray as xr
 
-from ensemblepp import theory
+from ensemblepp.analysis import theory
 
 #: The paper's M in "ES (M << T)": its Figure 2a has M = 8.
 MEMBERS = 8

@@ -1,0 +1,217 @@
+"""What is checked beyond types: names that must exist, values that must fit each other; each fault is one line for the user."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from ensemblepp.config import own_code
+from ensemblepp.config.agent_model import AgentModel, PlayingModel
+from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
+from ensemblepp.config.environments import LinearSphereEnvironment, ModerationEnvironment
+from ensemblepp.config.linear_agents import LinearEnsembleAgent, LinearUCBAgent
+from ensemblepp.config.neural_agents import NeuralAgentModel
+from ensemblepp.config.resolution import ARTEFACTS, Config, own_values, with_options
+from ensemblepp.config.studies import Study
+from ensemblepp.data import load as load_dataset_module
+from ensemblepp.data.sources import MIRROR_VARIABLE
+
+#: Where each top-level key is written.
+FILES = {
+    "environments": "config/environments.yaml",
+    "language_models": "config/environments.yaml",
+    "protocols": "config/agents.yaml",
+    "agents": "config/agents.yaml",
+    "studies": "config/studies.yaml",
+}
+CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
+
+#: The function that makes a module of ensemblepp.figures or ensemblepp.tables one that a study can declare.
+_ENTRY_POINTS = {"figures": "draw", "tables": "build"}
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
+
+
+def in_words(fault: Mapping[str, Any]) -> str:
+    """One pydantic fault as "file: key: found value: what is allowed"."""
+    where = [str(part) for part in fault["loc"] if part != "[key]"]
+    file = FILES.get(where[0], "config/config.yaml") if where else "config/config.yaml"
+    # pydantic puts the discriminator's value into the location of a tagged union; the file has no such level
+    if where[:1] in (["environments"], ["agents"]) and len(where) > 2:
+        del where[2]
+    found = "" if isinstance(fault["input"], Mapping) else f"found {fault['input']!r}: "
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "extra_forbidden":
+        found, message = "", "unknown key; config/README.md lists the keys"
+    elif fault["type"].startswith("union_tag_"):
+        where.append("kind")
+        found = f"found '{fault['ctx']['tag']}': " if "tag" in fault["ctx"] else ""
+        message = f"input should be {fault['ctx']['expected_tags']}" if found else "field required"
+    return f"{file}: {'.'.join(where)}: {found}{message[0].lower()}{message[1:]}"
+
+
+def faults_of(config: Config) -> Iterator[str]:
+    """Every fault of a configuration whose types are right, a line each."""
+    for key in ("environments", "language_models", "protocols", "agents", "studies"):
+        for name in getattr(config, key):
+            if not _NAME.fullmatch(name):
+                yield f"{FILES[key]}: {key}.{name}: a name has lower-case letters, digits, '+', '-' and '.' only"
+    yield from _check_environments(config)
+    yield from _check_protocols(config)
+    yield from _check_agents(config)
+    for name, study in config.studies.items():
+        yield from _check_study(config, name, study)
+    if config.mirror_folder and not Path(config.mirror_folder).is_dir():
+        place = MIRROR_VARIABLE if os.environ.get(MIRROR_VARIABLE) else "config/config.yaml: mirror"
+        yield f"{place}: found '{config.mirror_folder}': not a folder"
+
+
+def _check_environments(config: Config) -> Iterator[str]:
+    for name, environment in config.environments.items():
+        model = getattr(environment, "language_model", None)
+        if model is not None and model not in config.language_models:
+            allowed = ", ".join(config.language_models) or "none is declared"
+            where = f"{FILES['environments']}: environments.{name}.language_model"
+            yield f"{where}: found '{model}': must be one of language_models: {allowed}"
+
+
+def _check_agents(config: Config) -> Iterator[str]:
+    for name, agent in config.agents.items():
+        where = f"{FILES['agents']}: agents.{name}"
+        if isinstance(agent, CustomAgent):
+            yield from _check_custom(where, agent)
+        if isinstance(agent, PairAgent):
+            yield from _check_pair(config, where, agent)
+        protocol = getattr(agent, "protocol", None)
+        if protocol is not None and protocol not in config.protocols:
+            allowed = ", ".join(config.protocols) or "none is declared"
+            yield f"{where}.protocol: found '{protocol}': must be one of protocols: {allowed}"
+        for key, values in getattr(agent, "per_environment", {}).items():
+            kinds = {environment.kind for environment in config.environments.values()}
+            if key not in config.environments and key not in kinds:
+                yield f"{where}.per_environment: found '{key}': must be the name or kind of an environment"
+                continue
+            try:
+                with_options(agent, own_values(agent) | values)
+            except ValidationError as error:
+                for fault in error.errors():
+                    yield in_words({**fault, "loc": ("agents", name, agent.kind, "per_environment", key, *fault["loc"])})
+
+
+def _check_protocols(config: Config) -> Iterator[str]:
+    neural = [model for model in _agent_models() if issubclass(model, NeuralAgentModel)]
+    known = sorted({name for model in neural for name in model.model_fields} - {"kind", *PlayingModel.model_fields})
+    kinds = {environment.kind for environment in config.environments.values()}
+    for name, places in config.protocols.items():
+        where = f"{FILES['protocols']}: protocols.{name}"
+        for key, values in places.items():
+            if key not in config.environments and key not in kinds:
+                yield f"{where}: found '{key}': must be the name or kind of an environment"
+                continue
+            for field, value in values.items():
+                if field not in known:
+                    yield f"{where}.{key}.{field}: unknown key; agents have {', '.join(known)}"
+                    continue
+                # any agent that has the key says whether the value is allowed
+                model = next(model for model in neural if field in model.model_fields)
+                kind = get_args(model.model_fields["kind"].annotation)[0]
+                try:
+                    model.model_validate({"kind": kind, "label": "", field: value})
+                except ValidationError as error:
+                    yield from (in_words({**fault, "loc": ("protocols", name, key, *fault["loc"])}) for fault in error.errors())
+
+
+def _agent_models() -> list[type[AgentModel]]:
+    return list(get_args(get_args(Agent)[0]))
+
+
+def _check_pair(config: Config, where: str, pair: PairAgent) -> Iterator[str]:
+    allowed = [name for name, agent in config.agents.items() if isinstance(agent, LinearEnsembleAgent)]
+    if pair.of not in allowed:
+        known = ", ".join(allowed) or "none is declared"
+        yield f"{where}.of: found '{pair.of}': must be an agent of kind linear_ensemblepp: {known}"
+        return
+    for role in ("reference", "perturbation"):
+        laws = getattr(config.agents[pair.of], f"{role}s")
+        if getattr(pair, role) not in laws:
+            yield f"{where}.{role}: found '{getattr(pair, role)}': agent '{pair.of}' runs {', '.join(laws)}"
+
+
+def _check_custom(where: str, agent: CustomAgent) -> Iterator[str]:
+    """The class of a custom agent and the names of its keyword arguments, read without importing it."""
+    node, fault = own_code.definition(agent.class_path)
+    if node is None:
+        yield f"{where}.class: found '{agent.class_path}': {fault}"
+        return
+    named, hands_on = own_code.keywords(agent.class_path)
+    layers = {"hyperparameters": agent.hyperparameters}
+    layers |= {f"per_environment.{key}": values for key, values in agent.per_environment.items()}
+    for place, values in layers.items():
+        for key in values:
+            if not hands_on and key not in named:
+                allowed = ", ".join(sorted(named)) or "none"
+                yield f"{where}.{place}.{key}: unknown key; {node.name} takes {allowed}"
+
+
+def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
+    where = f"{FILES['studies']}: studies.{name}"
+    yield from _unknown(f"{where}.agents", study.agents, config.agents)
+    for kind in ARTEFACTS:
+        yield from _unknown(f"{where}.{kind}", getattr(study, kind), presentable(kind))
+    for scale, grid in study.scales.items():
+        place = f"{where}.scales.{scale}"
+        faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
+        yield from faults
+        if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
+            spheres = [name for name in grid.environments if isinstance(config.environments[name], LinearSphereEnvironment)]
+            for agent in study.agents:
+                if spheres and isinstance(config.agents[agent], LinearUCBAgent):
+                    yield f"{place}.environments: found '{spheres[0]}': agent '{agent}' needs a finite decision set"
+        if len(set(grid.ensemble_sizes)) < len(grid.ensemble_sizes):
+            yield f"{place}.ensemble_sizes: found {grid.ensemble_sizes}: each size only once"
+        if scale != config.scale or faults:
+            continue
+        for environment in grid.environments:
+            yield from horizon_faults(config, f"{place}.horizon", grid.horizon, environment)
+
+
+def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
+    """Why environment `name` cannot be played for `horizon` rounds, if it cannot; `where` begins the message."""
+    environment = config.environments[name]
+    if not hasattr(environment, "passes"):
+        return
+    rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
+    if isinstance(environment, ModerationEnvironment):
+        if environment.posts > rows:
+            yield (
+                f"{FILES['environments']}: environments.{name}.posts: found {environment.posts}: "
+                f"the source that serves this data set has {rows} posts"
+            )
+        rows = environment.posts
+    available = rows * environment.passes
+    if horizon > available:
+        yield (
+            f"{where}: found {horizon}: environment '{name}' supports at most {available} "
+            f"({rows} rows x {environment.passes} pass(es)); lower the horizon or raise environments.{name}.passes"
+        )
+
+
+def presentable(kind: str) -> list[str]:
+    """The modules of ensemblepp.figures or ensemblepp.tables that a study can declare, read without importing them."""
+    start = f"\ndef {_ENTRY_POINTS[kind]}("
+    return sorted(
+        path.stem for path in Path(__file__).parents[1].joinpath(kind).glob("*.py") if start in path.read_text("utf-8")
+    )
+
+
+def _unknown(where: str, names: list[str], known: Collection[str]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            yield f"{where}: found '{name}': must be one of {', '.join(known) or 'none is declared'}"
+    if len(set(names)) < len(names):
+        yield f"{where}: found {names}: each name only once"

@@ -1,0 +1,172 @@
+"""config/environments.yaml: what gives decision sets, rewards and regret, and the language models that embed posts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from ensemblepp.bandit import EnvironmentFamily
+from ensemblepp.config.fields import Count, Model, NonNegative, Positive
+from ensemblepp.randomness.streams import MAX_WIDTH
+
+#: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
+EMBEDDING_SHARD = 500
+
+
+class EnvironmentModel(Model):
+    """What every environment has."""
+
+    #: the family of its class (`bandit.EnvironmentFamily`)
+    family: ClassVar[EnvironmentFamily | None] = None
+
+    title: str = Field(description="name in figures and tables")
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of the environment's class; `inputs` are files that a job reads."""
+        return self.model_dump(exclude={"kind", "title"})
+
+    def played_as(self) -> EnvironmentFamily | None:
+        """The family that decides on the engine; None: it is played round by round."""
+        return self.family
+
+
+class LinearFiniteEnvironment(EnvironmentModel):
+    """Finite-action linear bandit: theta* ~ N(0, prior_variance I), a decision set per seed or a fresh one per round."""
+
+    family: ClassVar[EnvironmentFamily | None] = "linear"
+    kind: Literal["linear_finite"]
+    dimension: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = Field(description="d, entries of a feature vector")
+    actions: Count = Field(description="size of the decision set")
+    features: Literal["cube", "sphere"] = Field(
+        "cube", description="law of an action's features: uniform in [-u, u]^d, or uniform on the unit sphere"
+    )
+    varying: bool = Field(False, description="whether every round has a fresh decision set (varying contexts)")
+    feature_bound: Literal["1/sqrt(5)", "1/sqrt(d)"] = Field(
+        "1/sqrt(5)", description="u; the paper's appendix and the released code say 1/sqrt(5), its main text 1/sqrt(d)"
+    )
+    prior_variance: Positive = Field(10.0, description="variance of every entry of theta*")
+    noise: NonNegative = Field(1.0, description="standard deviation of the reward noise")
+
+    def options(self) -> dict[str, Any]:
+        bound = (5 if self.feature_bound == "1/sqrt(5)" else self.dimension) ** -0.5
+        return self.model_dump(exclude={"kind", "title"}) | {"feature_bound": bound}
+
+
+class LinearSphereEnvironment(EnvironmentModel):
+    """Compact-action linear bandit: the decision set is the unit sphere, theta* ~ N(0, prior_variance I)."""
+
+    family: ClassVar[EnvironmentFamily | None] = "linear"
+    kind: Literal["linear_sphere"]
+    dimension: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = Field(description="d, entries of a feature vector")
+    prior_variance: Positive = Field(10.0, description="variance of every entry of theta*")
+    noise: NonNegative = Field(1.0, description="standard deviation of the reward noise")
+
+
+class CandidatesEnvironment(EnvironmentModel):
+    """What the synthetic nonlinear bandits share: a list of candidate actions, of which every round offers some."""
+
+    family: ClassVar[EnvironmentFamily | None] = "pool"
+    dimension: Count = Field(100, description="d, entries of a feature vector")
+    candidates: Count = Field(1000, description="actions in the list, |X|")
+    offered: Count = Field(50, description="how many of them a round offers, uniformly without replacement")
+    features: Literal["sphere", "gaussian"] = Field(
+        "sphere", description="law of a candidate's features: uniform on the unit sphere, or N(0, I)"
+    )
+
+    @model_validator(mode="after")
+    def _enough(self) -> Any:
+        if self.offered > self.candidates:
+            raise ValueError(f"offered is {self.offered}: cannot be more than the {self.candidates} candidates")
+        return self
+
+
+class QuadraticEnvironment(CandidatesEnvironment):
+    """Quadratic bandit: f(x) = scale x^T Theta Theta^T x, Theta a d x d matrix of N(0, 1) entries."""
+
+    kind: Literal["quadratic"]
+    scale: Positive = Field(0.01, description="factor of the quadratic form")
+    noise: NonNegative = Field(0.1, description="standard deviation of the reward noise")
+
+
+class VectorQuadraticEnvironment(CandidatesEnvironment):
+    """Vector quadratic bandit: f(x) = scale (x^T theta)^2."""
+
+    kind: Literal["vector_quadratic"]
+    scale: Positive = Field(10.0, description="factor of the square")
+    parameter: Literal["ball", "sphere"] = Field("ball", description="law of theta: uniform in the unit ball, or on the sphere")
+    noise: NonNegative = Field(0.1, description="standard deviation of the reward noise")
+
+
+class NeuralEnvironment(CandidatesEnvironment):
+    """Neural bandit: Bernoulli rewards, their probability the second softmax output of a random ReLU network."""
+
+    kind: Literal["neural"]
+    hidden: list[Count] = Field([50, 50], description="widths of the network's layers")
+    temperature: Positive = Field(0.1, description="divides the logits; the smaller, the less noise")
+    weights: Literal["xavier", "testbed"] = Field(
+        "xavier", description="law of the network: the released lineage's, or the Neural Testbed's"
+    )
+
+
+class ClassificationEnvironment(EnvironmentModel):
+    """A UCI classification data set as a bandit: one action per class, reward 1 for the right one."""
+
+    family: ClassVar[EnvironmentFamily | None] = "pool"
+    kind: Literal["classification"]
+    dataset: Literal["mushroom", "shuttle"] = Field(description="the UCI data set")
+    coding: Literal["onehot", "ordinal"] = Field("onehot", description="how nominal attributes become numbers")
+    noise: NonNegative = Field(0.1, description="standard deviation of the reward noise")
+    passes: Count = Field(1, description="how often every row may be shown (the paper's T = 10,000 needs 2 on Mushroom)")
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "inputs": {"data": f"data/prepared/{self.dataset}.nc"},
+            **self.model_dump(include={"coding", "noise", "passes"}),
+        }
+
+
+class ModerationEnvironment(EnvironmentModel):
+    """Hate-speech moderation: publish or block a post, known by the embedding of a frozen language model."""
+
+    family: ClassVar[EnvironmentFamily | None] = "pool"
+    kind: Literal["moderation"]
+    dataset: Literal["hate_speech"] = Field("hate_speech", description="the posts")
+    language_model: str = Field(description="a name under language_models")
+    posts: Count = Field(description="distinct posts in the stream; each is embedded once")
+    scaling: Literal["unit", "none"] = Field("unit", description="norm of the embeddings")
+    passes: Count = Field(1, description="how often every post may be shown")
+
+    def options(self) -> dict[str, Any]:
+        return {"inputs": {"embeddings": self.shards()}, **self.model_dump(include={"scaling", "passes"})}
+
+    def shards(self) -> list[str]:
+        """The files that hold the embeddings of the first `posts` posts; a greater number only adds files."""
+        starts = range(0, self.posts, EMBEDDING_SHARD)
+        ends = [min(start + EMBEDDING_SHARD, self.posts) - 1 for start in starts]
+        folder = f"data/embeddings/{self.language_model}"
+        return [f"{folder}/{self.dataset}-{start}-{end}.nc" for start, end in zip(starts, ends, strict=True)]
+
+
+Environment = Annotated[
+    LinearFiniteEnvironment
+    | LinearSphereEnvironment
+    | QuadraticEnvironment
+    | VectorQuadraticEnvironment
+    | NeuralEnvironment
+    | ClassificationEnvironment
+    | ModerationEnvironment,
+    Field(discriminator="kind"),
+]
+
+
+class LanguageModel(Model):
+    """A language model and how a text becomes one vector."""
+
+    source: Literal["hub", "package", "folder"] = Field(
+        description="a hub repository, a path inside an installed Python package, or a local folder"
+    )
+    location: str = Field(description="repository name, `package/path` or folder")
+    revision: str = Field("main", description="hub revision (branch, tag or commit)")
+    pooling: Literal["last", "mean"] = Field(description="hidden state of the last token, or the mean over tokens")
+    max_tokens: Count = Field(512, description="longer texts are cut")

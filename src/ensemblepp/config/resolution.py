@@ -1,0 +1,204 @@
+"""The whole configuration, and how it resolves: values to agents, studies to run blocks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, PrivateAttr
+
+from ensemblepp import devices, figures, tables
+from ensemblepp.config import own_code
+from ensemblepp.config.agent_model import PlayingModel
+from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
+from ensemblepp.config.environments import Environment, LanguageModel
+from ensemblepp.config.neural_agents import NeuralAgentModel
+from ensemblepp.config.settings import Settings
+from ensemblepp.config.studies import Grid, Study
+from ensemblepp.data.sources import MIRROR_VARIABLE
+from ensemblepp.engines.choice import engine_name
+from ensemblepp.errors import ConfigError
+from ensemblepp.randomness.streams import MAX_WIDTH
+from ensemblepp.specification import Block
+
+#: What is presented from a study, and in which formats.
+ARTEFACTS = {"figures": figures.SUFFIXES, "tables": tables.SUFFIXES}
+
+
+@dataclass(frozen=True)
+class ResolvedAgent:
+    """An agent as it plays in one environment.
+
+    Attributes:
+        model: the agent's model with every value that holds there.
+        origins: key -> where its value comes from: "default", or the place in the configuration files.
+    """
+
+    model: PlayingModel
+    origins: dict[str, str]
+
+
+class Config(Settings):
+    """Everything that the YAML files declare."""
+
+    language_models: dict[str, LanguageModel] = Field({})
+    environments: dict[str, Environment] = Field({})
+    protocols: dict[str, dict[str, dict[str, Any]]] = Field(
+        {},
+        description="name -> environment's name or kind -> values that every agent of the protocol takes there, if it has them",
+    )
+    agents: dict[str, Agent] = Field({})
+    studies: dict[str, Study] = Field({})
+
+    _resolved: dict[tuple[str, str], ResolvedAgent] = PrivateAttr(default_factory=dict)
+
+    # ------------------------------------------------------------------------------------------------ resolving
+
+    @property
+    def results(self) -> str:
+        return f"results/{self.scale}"
+
+    @property
+    def mirror_folder(self) -> str | None:
+        return os.environ.get(MIRROR_VARIABLE) or self.mirror
+
+    @property
+    def skips_unreachable(self) -> bool:
+        return self.on_unreachable == "skip" or (self.on_unreachable == "auto" and self.scale != "paper")
+
+    def active_studies(self) -> dict[str, Study]:
+        """The studies that the present scale runs."""
+        return {name: study for name, study in self.studies.items() if self.scale in study.scales}
+
+    def agent_for(self, agent: str, environment: str) -> ResolvedAgent:
+        """An agent in one environment; a pair is its agent with one law in each role.
+
+        From weak to strong: the default, the agent's protocol, its own value, its per_environment. Within a protocol and within
+        per_environment, an environment's name is stronger than its kind.
+        """
+        if (agent, environment) not in self._resolved:
+            self._resolved[agent, environment] = self._resolve(agent, environment)
+        return self._resolved[agent, environment]
+
+    def _resolve(self, agent: str, environment: str) -> ResolvedAgent:
+        model = self.agents[agent]
+        if isinstance(model, PairAgent):
+            whole = self.agent_for(model.of, environment)
+            laws = {"references": [model.reference], "perturbations": [model.perturbation]}
+            return ResolvedAgent(whole.model.model_copy(update=laws), whole.origins | dict.fromkeys(laws, f"agents.{agent}"))
+        keys = (self.environments[environment].kind, environment)
+        layers = [(f"protocols.{model.protocol}.{key}", self._shared(model, key)) for key in keys]
+        layers.append((f"agents.{agent}", own_values(model)))
+        layers += [(f"agents.{agent}.per_environment.{key}", model.per_environment.get(key, {})) for key in keys]
+        values, origins = {}, dict.fromkeys(model.options(), "default")
+        for place, layer in layers:
+            values |= layer
+            origins |= dict.fromkeys(layer, place)
+        return ResolvedAgent(with_options(model, values), origins)
+
+    def _shared(self, model: PlayingModel, key: str) -> dict[str, Any]:
+        """What a protocol says for an environment's name or kind, as far as the agent has such values."""
+        shared = self.protocols.get(model.protocol or "", {}).get(key, {})
+        if isinstance(model, CustomAgent):
+            return {name: value for name, value in shared.items() if own_code.takes(model.class_path, name, NEURAL_KEYS)}
+        return {name: value for name, value in shared.items() if name in type(model).model_fields}
+
+    def blocks(self, study: str) -> list[Block]:
+        """Every run block of a study at the present scale, each once."""
+        return list({block.path: block for block in self.runs(study).values()}.values())
+
+    def runs(self, study: str) -> dict[tuple[str, str, int, int], Block]:
+        """The block of every (environment, agent, ensemble size, first seed) of a study; pairs lie in their agent's blocks."""
+        grid = self.studies[study].scales[self.scale]
+        return {
+            (environment, agent, size, first): self.block(environment, self.runner(agent), size, grid.horizon, first, last)
+            for environment in grid.environments
+            for agent in self.studies[study].agents
+            for size in self.sizes(self.runner(agent), grid)
+            for first, last in grid.seed_blocks()
+        }
+
+    def sizes(self, agent: str, grid: Grid) -> list[int]:
+        """The ensemble sizes that an agent runs with."""
+        return grid.ensemble_sizes if self.agents[agent].ensemble else [0]
+
+    def runner(self, agent: str) -> str:
+        """The agent whose blocks hold `agent`'s runs: itself, or the one that it is a pair of."""
+        return getattr(self.agents[agent], "of", agent)
+
+    def artefacts(self, study: str) -> list[str]:
+        """Every file that is presented from one study: figures and tables in all their formats."""
+        declared = self.studies[study]
+        return [
+            f"{self.results}/{kind}/{study}-{name}.{suffix}"
+            for kind, suffixes in ARTEFACTS.items()
+            for name in getattr(declared, kind)
+            for suffix in suffixes
+        ]
+
+    def files(self, study: str) -> list[str]:
+        """Every file under results/ that belongs to one study."""
+        runs = [block.path for block in self.blocks(study)]
+        return [*runs, f"{self.results}/datasets/{study}.nc", *self.artefacts(study)]
+
+    def block(self, environment: str, agent: str, ensemble_size: int, horizon: int, first: int, last: int) -> Block:
+        """One run block.
+
+        Raises:
+            ConfigError: there is no such environment or agent, the agent has no such ensemble size, or nothing would be run.
+        """
+        for key, name in (("environments", environment), ("agents", agent)):
+            if name not in getattr(self, key):
+                raise ConfigError(f"found '{name}': must be one of {key}: {', '.join(getattr(self, key))}")
+        if self.agents[agent].ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
+            allowed = f"1 to {MAX_WIDTH}" if self.agents[agent].ensemble else "0, since it has no ensemble"
+            raise ConfigError(f"ensemble size {ensemble_size}: agent '{agent}' takes {allowed}")
+        if horizon < 1:
+            raise ConfigError(f"horizon {horizon}: must be at least 1")
+        if last < first:
+            raise ConfigError(f"seeds {first}-{last}: the last must not be below the first")
+        place, resolved = self.environments[environment], self.agent_for(agent, environment).model
+        device = devices.resolve(getattr(self, resolved.device_setting)) if resolved.device_setting else "cpu"
+        spec = {
+            "environment": described(environment, place),
+            "agent": described(agent, resolved),
+            "engine": engine_name(resolved.played_as(), place.played_as(), device),
+            "ensemble_size": ensemble_size,
+            "horizon": horizon,
+            "seeds": [first, last],
+            "device": device,
+        }
+        return Block(self.results, spec)
+
+
+#: What a protocol may set for a class of the user's that hands on any keyword: the keys of all neural agents.
+NEURAL_KEYS = frozenset(NeuralAgentModel.model_fields) - frozenset(PlayingModel.model_fields)
+
+
+def described(name: str, model: Any) -> dict[str, Any]:
+    """An environment or agent in a block's specification."""
+    own = {"class": model.class_path} if model.kind == "custom" else {}
+    return {"name": name, "kind": model.kind, **own, "options": model.options()}
+
+
+def own_values(model: PlayingModel) -> dict[str, Any]:
+    """The values that an agent's entry states itself."""
+    if isinstance(model, CustomAgent):
+        return dict(model.hyperparameters)
+    return {
+        name: getattr(model, name)
+        for name in model.model_fields_set
+        if name not in PlayingModel.model_fields and name != "kind"
+    }
+
+
+def with_options(model: PlayingModel, values: dict[str, Any]) -> PlayingModel:
+    """The agent with other values, checked like its entry.
+
+    Raises:
+        pydantic.ValidationError: a value is not allowed.
+    """
+    stated = model.model_dump(by_alias=True)
+    stated |= {"hyperparameters": values} if isinstance(model, CustomAgent) else values
+    return type(model).model_validate(stated)

@@ -1,0 +1,57 @@
+"""Which engine plays what: one rule for the configuration, which knows families by name, and for objects in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from ensemblepp import registry
+from ensemblepp.bandit import Agent, AgentFamily, Environment, EnvironmentFamily
+from ensemblepp.storage.checkpoints import Checkpoint
+from ensemblepp.trajectory import Trajectory, stored_rounds
+
+
+def engine_name(agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str) -> str:
+    """The fastest engine for an agent's and an environment's family on "cpu" or "cuda", a key of `registry.ENGINES`."""
+    if agent == "linear" and environment == "linear":
+        return "linear_compiled" if device == "cpu" else "linear_batched"
+    if agent in ("neural", "linear_heads") and environment == "pool":
+        return "neural_compiled" if agent == "linear_heads" and device == "cpu" else "neural_stacked"
+    return "step_by_step"
+
+
+def choose(agent: Agent, environment: Environment) -> str:
+    """The engine of two objects.
+
+    Engines that replace an agent's own code (all but the stacked rounds, which call it) are for classes that name their family
+    themselves: a class derived from one of them may have changed anything.
+    """
+    family = vars(type(agent)).get("family")
+    if family is None and getattr(agent, "family", None) in ("neural", "linear_heads"):
+        family = "neural"
+    if getattr(agent, "track_covariance", False):
+        family = None
+    return engine_name(family, getattr(environment, "family", None), str(getattr(agent, "device", "cpu")).split(":")[0])
+
+
+def simulate(
+    environment: Environment,
+    agent: Agent,
+    horizon: int,
+    on_step: Callable[[int], None] = lambda rounds: None,
+    checkpoint: Checkpoint | None = None,
+    engine: str | None = None,
+) -> Trajectory:
+    """Let `agent` play `environment` for `horizon` rounds.
+
+    Args:
+        environment: the environment.
+        agent: the agent, made for the environment's seeds.
+        horizon: T.
+        on_step: told how many rounds, summed over seeds, are done.
+        checkpoint: with one, a run that was killed goes on from its last one.
+        engine: a key of `registry.ENGINES`; None: the fastest that serves (`choose`).
+    """
+    module = import_module(registry.ENGINES[engine or choose(agent, environment)])
+    time = stored_rounds(len(agent.chains), horizon, bool(getattr(agent, "diagnostics", dict)()))
+    return module.play(agent, environment, horizon, time, on_step, checkpoint)

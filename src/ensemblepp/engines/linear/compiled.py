@@ -1,0 +1,200 @@
+"""Linear bandits played whole on a CPU: what the compiled kernel is fed with, seed by seed, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ensemblepp.agents.linear.chains import LinearChains
+from ensemblepp.bandit import LinearEnvironment, LinearInstance
+from ensemblepp.engines.linear import kernel
+from ensemblepp.errors import TrainingError
+from ensemblepp.randomness.streams import GaussianRows
+from ensemblepp.storage.checkpoints import Checkpoint
+from ensemblepp.trajectory import Trajectory, stores_actions
+
+#: Rounds per call of the kernel, and bytes that fresh decision sets of one call may take: memory only, never the values.
+ROUNDS = 1000
+FRESH_BYTES = 1 << 20
+
+#: State of the chains that share a call: half of a second-level cache.
+STATE_BYTES = 1 << 20
+
+#: Fewer actions than this are all scored.
+PRUNED_ACTIONS = 1000
+
+
+def play(
+    agent: LinearChains,
+    environment: LinearEnvironment,
+    horizon: int,
+    time: np.ndarray,
+    on_step: Callable[[int], None],
+    checkpoint: Checkpoint | None = None,
+) -> Trajectory:
+    """Play `horizon` rounds of every seed; outputs at the rounds `time`; `on_step` hears of rounds done.
+
+    A block takes a minute or two, so there are no checkpoints.
+
+    Raises:
+        TrainingError: theta is not a number.
+    """
+    seeds, chains = len(agent.seeds), len(agent.laws)
+    regret, reward = (np.empty((seeds, chains, len(time)), dtype=np.float32) for _ in range(2))
+    optimal = np.empty((seeds, chains, len(time)), dtype=np.int32)
+    small = stores_actions(seeds, len(agent.chains), horizon)
+    action = np.zeros((seeds, chains, horizon), dtype=np.int32) if small else None
+    for row, instance in enumerate(environment.instances()):
+        chosen = action[row] if small and not instance.sphere else np.zeros((chains, 0), dtype=np.int32)
+        run = _Run(agent, instance)
+        for start in range(0, horizon, run.rounds):
+            rounds = min(run.rounds, horizon - start)
+            run.advance(rounds, start, time, (regret[row], reward[row], optimal[row], chosen[:, start : start + rounds]))
+            on_step(rounds)
+    place = agent.place
+    return Trajectory(time, regret[:, place], reward[:, place], optimal[:, place], action[:, place] if small else None, None)
+
+
+class _Run:
+    """One seed's chains in one instance: tables, state, and the rounds that follow."""
+
+    def __init__(self, agent: LinearChains, instance: LinearInstance) -> None:
+        self.agent, self.instance = agent, instance
+        size, chains = agent.ensemble_size, len(agent.laws)
+        self.theta, start = instance.theta, agent.start(instance.seed)
+        if instance.sphere and agent.exact_subspace and 0 < size < len(self.theta):
+            # an orthonormal basis of the span of A_0: everything the agent does happens in it
+            basis = np.linalg.qr(start.T)[0]
+            self.theta, start = basis.T @ self.theta, start @ basis
+        self.dimension = dimension = len(self.theta)
+        self.length = kernel.padded(dimension)
+        double = agent.precision == "float64" or (agent.precision == "auto" and instance.sphere)
+        self.dtype = np.dtype(np.float64 if double else np.float32)
+        self.exact = any(reference == "exact" for reference, _ in agent.laws)
+        # of B and the noise; draws from the posterior itself are float64
+        self.noise_dtype = np.dtype(np.float64) if self.exact else self.dtype
+
+        self.rounds = ROUNDS  # per call
+        self.sorted: np.ndarray | None = None
+        if instance.sphere:
+            self.actions = self._actions(np.zeros((1, 0, dimension)), np.zeros((1, 0)))
+        elif instance.features is not None:
+            self.actions = self._sorted_actions(instance.features)
+        else:
+            self.rounds = min(ROUNDS, max(1, FRESH_BYTES // (8 * instance.actions * dimension)))
+
+        references, perturbations = (np.array([kernel.CODES[pair[role]] for pair in agent.laws]) for role in range(2))
+        covariance = np.zeros((chains, dimension, self.length))
+        covariance[:, range(dimension), range(dimension)] = agent.prior_variance
+        information = np.zeros((chains, size, self.length), self.noise_dtype)
+        information[:, :, :dimension] = start
+        factor = np.zeros((chains, dimension, dimension) if self.exact else (chains, 0, 0))
+        factor[...] = np.eye(factor.shape[-1]) / np.sqrt(agent.prior_variance)
+        mean, gain, last = (np.zeros((chains, self.length)) for _ in range(3))
+        scale, totals = np.zeros((chains, 2)), np.zeros((chains, 3))
+        self.state = kernel.State(references, perturbations, covariance, mean, information, factor, gain, last, scale, totals)
+        # exact draws need d Gaussian entries a round, ensembles M
+        self.acting = GaussianRows(instance.seed, "reference", dimension if self.exact else max(size, 1))
+        self.disturbing = GaussianRows(instance.seed, "perturbation", max(size, 1))
+        self.last = np.ones((1, max(size, 1)))
+        self.log_delta = -1.0 if agent.inflation_delta is None else np.log(1 / agent.inflation_delta)
+
+    def _sorted_actions(self, features: np.ndarray) -> kernel.Actions:
+        """A decision set that stays, sorted by mean reward, best first.
+
+        Pruning needs the order, and it is the same without pruning, so that ties fall alike.
+        """
+        # not a matrix product, which rounds equal actions differently: they must stay in their order
+        means = np.einsum("nd,d->n", features, self.theta)
+        self.sorted = np.argsort(-means, kind="stable")
+        features, means = features[self.sorted], means[self.sorted]
+        actions = self._actions(features[None], means[None])._replace(
+            reach=np.linalg.norm(features, axis=1).max(), fallback=int(np.argmin(self.sorted))
+        )
+        if not self.agent.pruning or len(means) < PRUNED_ACTIONS:
+            return actions
+        across = features - np.outer(means / (self.theta @ self.theta), self.theta)
+        perpendicular = np.maximum.accumulate(np.linalg.norm(across, axis=1)[::-1])[::-1]
+        return actions._replace(scores=means, perpendicular=np.ascontiguousarray(perpendicular))
+
+    def _actions(self, features: np.ndarray, means: np.ndarray) -> kernel.Actions:
+        """Decision sets (sets, actions, d) with their mean rewards (sets, actions), as the kernel takes them."""
+        lanes = kernel.width(self.dtype)
+        sets, actions, dimension = features.shape
+        arms = np.empty((sets, -(-actions // lanes) * dimension * lanes), self.dtype)
+        for one, packed in zip(features, arms, strict=True):
+            kernel.pack(one, lanes, packed)
+        best = means.max(axis=1) if actions else np.array([np.linalg.norm(self.instance.theta)])
+        none = np.zeros(0)
+        return kernel.Actions(
+            self.instance.sphere, arms, self._pad(features), means, best, self._pad(self.theta), none, none, 0.0, 0
+        )
+
+    def _pad(self, vectors: np.ndarray) -> np.ndarray:
+        out = np.zeros((*vectors.shape[:-1], self.length))
+        out[..., : vectors.shape[-1]] = vectors
+        return out
+
+    def _chains_per_call(self) -> int:
+        """As many chains as keep their state in the cache, unless the actions do not fit there anyway."""
+        if self.instance.sphere:
+            return 1  # nothing is shared
+        if self.actions.arms[0].nbytes > STATE_BYTES:
+            return len(self.agent.laws)
+        state = sum(array[0].nbytes for array in (self.state.covariance, self.state.information))
+        return max(kernel.TILE, STATE_BYTES // state // kernel.TILE * kernel.TILE)
+
+    def _noise(self, rounds: int) -> tuple[kernel.Noise, kernel.Noise]:
+        """The kernel's `acting` and `disturbing`; a row of the latter belongs to the round before."""
+        acting, disturbing = self.acting.take(rounds), self.disturbing.take(rounds)
+        shifted = np.concatenate([self.last, disturbing[:-1]])
+        self.last = disturbing[-1:].copy()
+        return self._tables(acting, self.noise_dtype), self._tables(shifted, self.noise_dtype)
+
+    @staticmethod
+    def _tables(gaussian: np.ndarray, dtype: np.dtype) -> kernel.Noise:
+        gaussian = np.ascontiguousarray(gaussian)
+        norms, signs = np.empty(len(gaussian)), np.empty(gaussian.shape, dtype)
+        largest = np.zeros((len(gaussian), 2), dtype=np.int32)
+        kernel.noise_tables(gaussian, norms, signs, largest)
+        return kernel.Noise(gaussian.astype(dtype), norms, signs, largest)
+
+    def advance(self, rounds: int, start: int, time: np.ndarray, outputs: tuple[np.ndarray, ...]) -> None:
+        """Play the rounds start..start + rounds - 1 with every chain and write (regret, reward, optimal, chosen).
+
+        Raises:
+            TrainingError: theta is not a number.
+        """
+        agent = self.agent
+        if self.instance.fresh is not None:
+            features = self.instance.fresh(rounds)
+            self.actions = self._actions(features, features @ self.theta)
+        acting, disturbing = self._noise(rounds)
+        noise = self.instance.reward_noise(rounds)
+        stored = np.full(rounds, -1)
+        columns = np.flatnonzero((time > start) & (time <= start + rounds))
+        stored[time[columns] - 1 - start] = columns
+        together = self._chains_per_call()
+        for first in range(0, len(agent.laws), together):
+            part = slice(first, first + together)
+            step, chain, scores = kernel.play(
+                self.actions,
+                acting,
+                disturbing,
+                noise,
+                kernel.State(*(array[part] for array in self.state)),
+                kernel.Outputs(stored, *(array[part] for array in outputs)),
+                1 / agent.prior_variance,
+                self.log_delta,
+            )
+            if step >= 0:
+                pair = " x ".join(agent.laws[first + chain])
+                raise TrainingError(
+                    f"{type(agent).__name__} ({pair}), seed {self.instance.seed}, step {start + step + 1}: theta is not a "
+                    "number; check prior_variance and noise"
+                )
+            agent.scores_computed += scores
+        chosen = outputs[-1]
+        if self.sorted is not None and chosen.size:
+            chosen[...] = self.sorted[chosen]

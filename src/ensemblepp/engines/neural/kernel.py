@@ -1,0 +1,411 @@
+"""The rounds of agents made of linear heads (`agents.neural.linear_heads`), compiled for one CPU core.
+
+Everything of a round happens in one loop without allocation: offered rows are gathered from the pool's table, the network is
+evaluated by matrix products, a minibatch is gathered by item numbers, gradients are written out by hand and Adam is one pass
+over a flat vector.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+_compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+
+
+class Shape(NamedTuple):
+    """What the network is, and how it is trained."""
+
+    widths: np.ndarray  #: (layers + 1,) entries of the input and of every hidden layer
+    weights: np.ndarray  #: (layers,) where every weight matrix begins in a row of parameters
+    biases: np.ndarray  #: (layers,) the same of the biases
+    base: int  #: where the base head begins; -1: there is none
+    heads: int  #: where the members' heads begin; -1: there are none
+    bias: int  #: where the members' biases begin; -1: they have none
+    classes: int
+    members: int
+    posterior_scale: np.float32
+    weighted: bool
+    offsets: bool
+    any_class: bool
+    epsilon: np.float32  #: probability of a random action, -1 for none
+    learning_rate: float
+    weight_decay: float
+    warm_up: int
+    update_every: int
+
+
+class Environment(NamedTuple):
+    """The environment."""
+
+    table: np.ndarray  #: (tables, items, d) float32
+    means: np.ndarray  #: (tables, items) float64
+    row: np.ndarray  #: (chains,) which table is whose
+    bernoulli: bool
+
+
+class Draws(NamedTuple):
+    """Random numbers of the rounds ahead; chains first, then rounds."""
+
+    offers: np.ndarray  #: (seeds, rounds, actions) int32
+    noise: np.ndarray  #: (seeds, rounds) float64
+    seed: np.ndarray  #: (chains,) which row of the two above is whose
+    minibatch: np.ndarray  #: (chains, rounds, gradient steps, batch) float32
+    mixing: np.ndarray  #: (chains, rounds, M): zeta, or the acting member
+    extra: np.ndarray  #: (chains, rounds, M): perturbations or weights
+    directions: np.ndarray  #: (chains or 1, rounds or 1, gradient steps or 1, K, M); K = 0: any isotropic list
+    offsets: np.ndarray  #: (chains, rounds, actions, M classes), or empty
+    wander: np.ndarray  #: (chains, rounds, 2), or empty
+
+
+class State(NamedTuple):
+    """What changes."""
+
+    flat: np.ndarray  #: (chains, parameters) float32
+    first: np.ndarray  #: Adam's moments, like `flat`
+    second: np.ndarray
+    steps: np.ndarray  #: (chains,) gradient steps so far
+    prior: np.ndarray  #: (chains, width, M classes) float32, fixed
+    item: np.ndarray  #: (chains, capacity) int32: the buffer
+    reward: np.ndarray  #: (chains, capacity) float32
+    extra: np.ndarray  #: (chains, capacity, extra width) float32
+    regret_sum: np.ndarray  #: (chains,) float64
+    reward_sum: np.ndarray
+    optimal: np.ndarray  #: (chains,) int64
+    explored: np.ndarray  #: (chains,) int64
+    loss: np.ndarray  #: (chains,) float32
+    action: np.ndarray  #: (chains, horizon) int32, or empty
+
+
+@_compiled
+def _forward(shape, row, work, places, rows):
+    """Activations of all layers for `rows` rows whose features lie at places[0] of `work`; ReLU after every layer."""
+    for layer in range(len(shape.weights)):
+        fan_in, width = shape.widths[layer], shape.widths[layer + 1]
+        weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * width].reshape(fan_in, width)
+        bias = row[shape.biases[layer] : shape.biases[layer] + width]
+        inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
+        outputs = work[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
+        np.dot(inputs, weight, outputs)
+        for i in range(rows):
+            for j in range(width):
+                outputs[i, j] = max(outputs[i, j] + bias[j], np.float32(0))
+
+
+@_compiled
+def _head_matrix(shape, row, prior, matrix):
+    """Base head and scaled heads with their priors side by side, (width, columns)."""
+    width = matrix.shape[0]
+    first = 0
+    if shape.base >= 0:
+        first = shape.classes
+        for i in range(width):
+            for c in range(shape.classes):
+                matrix[i, c] = row[shape.base + i * shape.classes + c]
+    columns = shape.members * shape.classes
+    for i in range(width):
+        for j in range(columns):
+            matrix[i, first + j] = shape.posterior_scale * row[shape.heads + i * columns + j] + prior[i, j]
+
+
+@_compiled
+def _add_bias(shape, row, outputs):
+    """The members' biases, for agents without a base head."""
+    if shape.bias >= 0:
+        for i in range(outputs.shape[0]):
+            for j in range(outputs.shape[1]):
+                outputs[i, j] += shape.posterior_scale * row[shape.bias + j]
+
+
+@_compiled
+def _sigmoid(x):
+    return np.float32(1) / (np.float32(1) + math.exp(-x))
+
+
+@_compiled
+def _softplus(x):
+    return max(x, np.float32(0)) + math.log1p(math.exp(-abs(x)))
+
+
+@_compiled
+def _based_gradient(shape, outputs, reward, extra, directions, gradient):
+    """Derivatives of the mean loss by the outputs of base head and members (`agents.neural.ensemblepp`); returns that loss."""
+    rows, members, count = outputs.shape[0], shape.members, directions.shape[0]
+    share = np.float32(1) / np.float32(rows)
+    loss = np.float32(0)
+    error = np.empty(members, dtype=np.float32)
+    for i in range(rows):
+        if shape.classes == 1:
+            gap = outputs[i, 0] - reward[i]
+            gradient[i, 0] = np.float32(2) * share * gap
+            loss += gap * gap
+            if count == 0:
+                for m in range(members):
+                    off = outputs[i, 1 + m] - extra[i, m]
+                    gradient[i, 1 + m] = np.float32(2) * share * off
+                    loss += off * off
+            else:
+                for m in range(members):
+                    error[m] = outputs[i, 1 + m] - extra[i, m]
+                    gradient[i, 1 + m] = np.float32(0)
+                for k in range(count):
+                    swing = np.float32(0)
+                    for m in range(members):
+                        swing += directions[k, m] * error[m]
+                    loss += swing * swing / np.float32(count)
+                    factor = np.float32(2) * share * swing / np.float32(count)
+                    for m in range(members):
+                        gradient[i, 1 + m] += factor * directions[k, m]
+        else:
+            gap = outputs[i, 1] - outputs[i, 0]
+            for m in range(members):
+                error[m] = outputs[i, 3 + 2 * m] - outputs[i, 2 + 2 * m]
+                gradient[i, 3 + 2 * m] = np.float32(0)
+            slope = np.float32(0)
+            if members == 0:
+                slope = _sigmoid(gap)
+                loss += _softplus(gap)
+            for k in range(count):
+                swing = np.float32(0)
+                for m in range(members):
+                    swing += directions[k, m] * error[m]
+                up, down = _sigmoid(gap + swing), _sigmoid(gap - swing)
+                slope += np.float32(0.5) * (up + down) / np.float32(count)
+                loss += np.float32(0.5) * (_softplus(gap + swing) + _softplus(gap - swing)) / np.float32(count)
+                factor = np.float32(0.5) * share * (up - down) / np.float32(count)
+                for m in range(members):
+                    gradient[i, 3 + 2 * m] += factor * directions[k, m]
+            loss -= reward[i] * gap
+            gradient[i, 1] = share * (slope - reward[i])
+            gradient[i, 0] = -gradient[i, 1]
+            for m in range(members):
+                gradient[i, 2 + 2 * m] = -gradient[i, 3 + 2 * m]
+    return loss * share
+
+
+@_compiled
+def _members_gradient(shape, outputs, reward, extra, gradient):
+    """The same for members that are fitted to the rewards (`agents.neural.member_heads`)."""
+    rows, members = outputs.shape[0], shape.members
+    share = np.float32(1) / np.float32(rows * members)
+    loss = np.float32(0)
+    for i in range(rows):
+        for m in range(members):
+            weight = extra[i, m] if shape.weighted else np.float32(1)
+            if shape.classes == 1:
+                off = outputs[i, m] - reward[i]
+                if not shape.weighted:
+                    off -= extra[i, m]
+                gradient[i, m] = np.float32(2) * share * weight * off
+                loss += weight * off * off
+            else:
+                gap = outputs[i, 2 * m + 1] - outputs[i, 2 * m]
+                gradient[i, 2 * m + 1] = share * weight * (_sigmoid(gap) - reward[i])
+                gradient[i, 2 * m] = -gradient[i, 2 * m + 1]
+                loss += weight * (_softplus(gap) - reward[i] * gap)
+    return loss * share
+
+
+@_compiled
+def _back(shape, row, work, places, rows, matrix, gradient, delta, other, change):
+    """Write the loss's derivatives by all parameters to `change`, from those by the outputs; `delta` and `other` are room."""
+    layers, width = len(shape.weights), shape.widths[-1]
+    columns = gradient.shape[1]
+    hidden = work[places[layers] : places[layers] + rows * width].reshape(rows, width)
+    by_head = np.dot(hidden.T, gradient)
+    first = shape.classes if shape.base >= 0 else 0
+    for i in range(width):
+        for c in range(first):
+            change[shape.base + i * first + c] = by_head[i, c]
+        for j in range(columns - first):
+            change[shape.heads + i * (columns - first) + j] = shape.posterior_scale * by_head[i, first + j]
+    if shape.bias >= 0:
+        for j in range(columns):
+            total = np.float32(0)
+            for i in range(rows):
+                total += gradient[i, j]
+            change[shape.bias + j] = shape.posterior_scale * total
+    if layers == 0:
+        return
+    # members beside a base head do not train the trunk
+    upper = delta[: rows * width].reshape(rows, width)
+    if shape.base >= 0:
+        for i in range(rows):
+            for j in range(width):
+                upper[i, j] = gradient[i, 0] * matrix[j, 0]
+            for c in range(1, first):
+                for j in range(width):
+                    upper[i, j] += gradient[i, c] * matrix[j, c]
+    else:
+        np.dot(gradient, matrix.T, upper)
+    for layer in range(layers - 1, -1, -1):
+        fan_in, wide = shape.widths[layer], shape.widths[layer + 1]
+        inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
+        outputs = work[places[layer + 1] : places[layer + 1] + rows * wide].reshape(rows, wide)
+        above = delta[: rows * wide].reshape(rows, wide)
+        bias = change[shape.biases[layer] : shape.biases[layer] + wide]
+        bias[:] = np.float32(0)
+        for i in range(rows):
+            for j in range(wide):
+                above[i, j] = above[i, j] if outputs[i, j] > np.float32(0) else np.float32(0)
+                bias[j] += above[i, j]
+        into = change[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
+        np.dot(inputs.T, above, into)
+        if layer > 0:
+            weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
+            below = other[: rows * fan_in].reshape(rows, fan_in)
+            np.dot(above, weight.T, below)
+            delta, other = other, delta
+
+
+@_compiled
+def _adam(row, first, second, change, learning_rate, decay, step):
+    """One step of Adam with coupled weight decay, as torch's."""
+    keep1, take1 = np.float32(_BETA1), np.float32(1 - _BETA1)
+    keep2, take2 = np.float32(_BETA2), np.float32(1 - _BETA2)
+    size = np.float32(learning_rate / (1 - _BETA1**step))
+    correction = np.float32(1 / math.sqrt(1 - _BETA2**step))
+    epsilon, decay = np.float32(_EPSILON), np.float32(decay)
+    for p in range(len(row)):
+        slope = change[p] + decay * row[p]
+        first[p] = keep1 * first[p] + take1 * slope
+        second[p] = keep2 * second[p] + take2 * slope * slope
+        row[p] -= size * first[p] / (np.sqrt(second[p]) * correction + epsilon)
+
+
+@_compiled
+def _choose(shape, outputs, mixing, wander):
+    """(chosen action, whether it is not the best by the mean)."""
+    actions, classes, members = outputs.shape[0], shape.classes, shape.members
+    best, best_mean = 0, 0
+    top, top_mean = np.float32(-np.inf), np.float32(-np.inf)
+    for i in range(actions):
+        if shape.base >= 0:
+            mean = outputs[i, classes - 1]
+            value = mean
+            for m in range(members):
+                value += mixing[m] * outputs[i, classes + m * classes + classes - 1]
+        else:
+            mean, value = np.float32(0), np.float32(0)
+            for m in range(members):
+                own = outputs[i, m * classes + classes - 1]
+                if shape.any_class:
+                    own = max(own, outputs[i, m * classes])
+                mean += own
+                value += mixing[m] * own
+        if value > top:
+            top, best = value, i
+        if mean > top_mean:
+            top_mean, best_mean = mean, i
+    if shape.epsilon >= np.float32(0) and wander[0] < shape.epsilon:
+        best = int(wander[1] * np.float32(actions))
+    return best, best != best_mean
+
+
+@_compiled
+def play(shape, environment, draws, state, done):
+    """Play all rounds of `draws` for every chain, after `done` earlier ones."""
+    chains, rounds, steps, batch = draws.minibatch.shape
+    actions = draws.offers.shape[2]
+    layers = len(shape.weights)
+    dimension, width = shape.widths[0], shape.widths[-1]
+    capacity = state.item.shape[1]
+    columns = shape.members * shape.classes + (shape.classes if shape.base >= 0 else 0)
+    rows = max(batch, actions)
+    places = np.zeros(layers + 1, dtype=np.int64)
+    for layer in range(layers):
+        places[layer + 1] = places[layer] + rows * shape.widths[layer]
+    work = np.empty(places[layers] + rows * width, dtype=np.float32)
+    widest = shape.widths.max()
+    delta, other = np.empty(rows * widest, dtype=np.float32), np.empty(rows * widest, dtype=np.float32)
+    matrix = np.empty((width, columns), dtype=np.float32)
+    change = np.zeros(state.flat.shape[1], dtype=np.float32)
+    scores = np.empty((actions, columns), dtype=np.float32)
+    outputs, gradient = np.empty((batch, columns), dtype=np.float32), np.empty((batch, columns), dtype=np.float32)
+    rewards, extras = np.empty(batch, dtype=np.float32), np.empty((batch, shape.members), dtype=np.float32)
+    means = np.empty(actions)
+    for chain in range(chains):
+        row, seed = state.flat[chain], draws.seed[chain]
+        table, mean_of = environment.table[environment.row[chain]], environment.means[environment.row[chain]]
+        _head_matrix(shape, row, state.prior[chain], matrix)
+        for ahead in range(rounds):
+            clock = done + ahead
+            offers = draws.offers[seed, ahead]
+            for i in range(actions):
+                means[i] = mean_of[offers[i]]
+                work[i * dimension : (i + 1) * dimension] = table[offers[i]]
+            _forward(shape, row, work, places, actions)
+            hidden = work[places[layers] : places[layers] + actions * width].reshape(actions, width)
+            np.dot(hidden, matrix, scores)
+            _add_bias(shape, row, scores)
+            if shape.offsets:
+                for i in range(actions):
+                    for j in range(columns):
+                        scores[i, j] += draws.offsets[chain, ahead, i, j]
+            chosen, explores = _choose(shape, scores, draws.mixing[chain, ahead], draws.wander[chain, ahead])
+            noise = draws.noise[seed, ahead]
+            reward = means[chosen] + noise
+            if environment.bernoulli:
+                reward = 1.0 if noise < means[chosen] else 0.0
+            regret = means.max() - means[chosen]
+            state.regret_sum[chain] += regret
+            state.reward_sum[chain] += reward
+            state.optimal[chain] += regret == 0
+            state.explored[chain] += explores
+            if state.action.shape[0] > 0:
+                state.action[chain, clock] = chosen
+            slot = clock % capacity
+            state.item[chain, slot] = offers[chosen]
+            state.reward[chain, slot] = reward
+            for m in range(shape.members):
+                state.extra[chain, slot, m] = draws.extra[chain, ahead, m]
+            if shape.offsets:
+                for j in range(columns):
+                    state.extra[chain, slot, shape.members + j] = draws.offsets[chain, ahead, chosen, j]
+            if clock + 1 <= shape.warm_up or (clock + 1) % shape.update_every != 0:
+                continue
+            stored = min(clock + 1, capacity)
+            for step in range(steps):
+                for i in range(batch):
+                    slot = int(draws.minibatch[chain, ahead, step, i] * np.float32(stored))
+                    work[i * dimension : (i + 1) * dimension] = table[state.item[chain, slot]]
+                    rewards[i] = state.reward[chain, slot]
+                    for m in range(shape.members):
+                        extras[i, m] = state.extra[chain, slot, m]
+                    if shape.offsets:
+                        for j in range(columns):
+                            outputs[i, j] = state.extra[chain, slot, shape.members + j]
+                _forward(shape, row, work, places, batch)
+                hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)
+                if shape.offsets:
+                    gradient[:] = outputs
+                np.dot(hidden, matrix, outputs)
+                _add_bias(shape, row, outputs)
+                if shape.offsets:
+                    for i in range(batch):
+                        for j in range(columns):
+                            outputs[i, j] += gradient[i, j]
+                if shape.base >= 0:
+                    of = draws.directions[
+                        chain % draws.directions.shape[0], ahead % draws.directions.shape[1], step % draws.directions.shape[2]
+                    ]
+                    state.loss[chain] = _based_gradient(shape, outputs, rewards, extras, of, gradient)
+                else:
+                    state.loss[chain] = _members_gradient(shape, outputs, rewards, extras, gradient)
+                _back(shape, row, work, places, batch, matrix, gradient, delta, other, change)
+                state.steps[chain] += 1
+                _adam(
+                    row,
+                    state.first[chain],
+                    state.second[chain],
+                    change,
+                    shape.learning_rate,
+                    shape.weight_decay / stored,
+                    state.steps[chain],
+                )
+                _head_matrix(shape, row, state.prior[chain], matrix)

@@ -1,0 +1,82 @@
+"""The interaction loop, round by round: any agent in any environment, batched over seeds and chains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ensemblepp.bandit import Agent, Environment
+from ensemblepp.storage.checkpoints import Checkpoint
+from ensemblepp.trajectory import Trajectory, stores_actions
+
+
+def play(
+    agent: Agent,
+    environment: Environment,
+    horizon: int,
+    time: np.ndarray,
+    on_step: Callable[[int], None],
+    checkpoint: Checkpoint | None = None,
+) -> Trajectory:
+    """Play `horizon` rounds of every seed; outputs at the rounds `time`; `on_step` hears of rounds done."""
+    run = checkpoint.load() if checkpoint else None
+    if run is None:
+        run = StepByStep(environment, agent, horizon, time)
+    else:
+        on_step(run.step * len(agent.seeds))
+    while run.step < horizon:
+        run.round()
+        on_step(len(agent.seeds))
+        if checkpoint:
+            checkpoint.offer(run)
+    return run.trajectory()
+
+
+class StepByStep:
+    """A simulation on its way, round by round. It can be pickled, where environment and agent can, and goes on."""
+
+    def __init__(self, environment: Environment, agent: Agent, horizon: int, time: np.ndarray) -> None:
+        self.environment, self.agent, self.time = environment, agent, time
+        self.step = 0
+        seeds, chains, actions = len(agent.seeds), len(agent.chains), environment.fixed_actions
+        self.regret, self.reward = (np.empty((seeds, chains, len(time)), dtype=np.float32) for _ in range(2))
+        self.optimal = np.empty((seeds, chains, len(time)), dtype=np.int32)
+        self.constant = np.empty((seeds, actions, len(time)), dtype=np.float32) if actions else None
+        self.action = np.empty((seeds, chains, horizon), dtype=np.int32) if stores_actions(seeds, chains, horizon) else None
+        names = getattr(agent, "diagnostics", dict)()
+        self.diagnostics = {name: np.empty((seeds, chains, len(time)), dtype=np.float32) for name in names}
+        self._regret, self._reward = (np.zeros((seeds, chains)) for _ in range(2))
+        self._optimal = np.zeros((seeds, chains), dtype=np.int64)
+        self._constant = np.zeros((seeds, actions))
+        self._position = 0
+
+    def round(self) -> None:
+        choice = self.agent.act(self.environment.decisions())
+        if self.constant is not None:
+            means = self.environment.mean_rewards()
+            self._constant += means.max(axis=1, keepdims=True) - means
+        outcome = self.environment.step(choice)
+        self.agent.update(choice, outcome.reward)
+        self._regret += outcome.regret
+        self._reward += outcome.reward
+        self._optimal += outcome.regret == 0
+        if self.action is not None:
+            self.action[:, :, self.step] = choice.index
+        self.step += 1
+        if self.step == self.time[self._position]:
+            self._record()
+
+    def _record(self) -> None:
+        position = self._position
+        self.regret[:, :, position] = self._regret
+        self.reward[:, :, position] = self._reward
+        self.optimal[:, :, position] = self._optimal
+        if self.constant is not None:
+            self.constant[:, :, position] = self._constant
+        for name, values in getattr(self.agent, "diagnostics", dict)().items():
+            self.diagnostics[name][:, :, position] = values
+        self._position += 1
+
+    def trajectory(self) -> Trajectory:
+        return Trajectory(self.time, self.regret, self.reward, self.optimal, self.action, self.constant, self.diagnostics)

@@ -1,0 +1,1 @@
+"""The steps of the workflow between configuration and presentation: blocks, aggregation, fingerprints, publishing."""

@@ -1,0 +1,119 @@
+"""Run blocks to one dataset per study, with named dimensions, after checking that every block is the one asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ensemblepp.errors import ResultError
+from ensemblepp.specification import Block
+from ensemblepp.storage.datasets import read_dataset, write_dataset
+from ensemblepp.trajectory import thin
+
+FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size", "seed", "time")
+
+
+def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
+    """Merge all blocks of a study into one dataset.
+
+    `regret`, `reward` and `optimal` have the dimensions (environment, agent, reference, perturbation, ensemble_size, seed,
+    time), NaN where a combination was not run; agents without an ensemble stand at ensemble size 0, and agents without laws
+    at the law "none". `constant_regret` (environment, action_index, seed, time) is the regret of constant policies, where
+    the environment has them. `time` is thinned to about 120 points.
+
+    Args:
+        plan: what `runs.plan.plan` makes:
+
+            study, title, scale, results, horizon    of the study
+            seed_blocks                              [first, last] of every block
+            environments, agents                     name -> how it is shown, in the order of the study
+            runs                                     per environment and agent: the names it is shown by, its ensemble
+                                                     sizes, the rest of its blocks' specification, and their code
+        output: the netCDF file to write.
+
+    Raises:
+        ResultError: a block is damaged, incomplete, or was made from another specification or by other code; the message
+            names the file.
+    """
+    codes: dict[str, str] = {}
+    specs: list[dict[str, Any]] = []
+    pieces: list[tuple[dict[str, object], xr.Dataset]] = []
+    for run in plan["runs"]:
+        for size in run["sizes"]:
+            for seeds in plan["seed_blocks"]:
+                block = Block(plan["results"], run["spec"] | {"ensemble_size": size, "seeds": list(seeds)})
+                data = _read_block(block, run["code"])
+                specs.append(block.spec)
+                codes[block.path] = run["code"]
+                for agent in run["agents"]:
+                    cell = {"environment": run["spec"]["environment"]["name"], "agent": agent, "ensemble_size": size}
+                    pieces.append((cell, _laws_of(plan["agents"][agent], data)))
+    coordinates = {
+        "environment": list(plan["environments"]),
+        "agent": list(plan["agents"]),
+        **{
+            name: list(dict.fromkeys(str(law) for _, data in pieces for law in data[name].values))
+            for name in ("reference", "perturbation")
+        },
+        "ensemble_size": sorted({cell["ensemble_size"] for cell, _ in pieces}),
+        "seed": [seed for first, last in plan["seed_blocks"] for seed in range(first, last + 1)],
+        "time": pieces[0][1]["time"].values,
+    }
+    curves = list(dict.fromkeys(name for _, data in pieces for name in data.data_vars if name != "constant_regret"))
+    dataset = xr.Dataset({name: _empty(FACTORS, coordinates) for name in curves}, coordinates)
+    actions = max(data.sizes.get("action_index", 0) for _, data in pieces)
+    if actions:
+        coordinates["action_index"] = range(actions)
+        empty = _empty(("environment", "action_index", "seed", "time"), coordinates)
+        dataset = dataset.assign_coords(action_index=range(actions)).assign(constant_regret=empty)
+    for cell, data in pieces:
+        for name, values in data.data_vars.items():
+            own = {key: data[key] for key in values.dims if key != "time"}
+            place = cell if "reference" in own else {"environment": cell["environment"]}
+            dataset[name].loc[{**place, **own}] = values
+    labels = [agent["label"] for agent in plan["agents"].values()]
+    dataset = dataset.assign_coords(title=("environment", list(plan["environments"].values())), label=("agent", labels))
+    dataset = dataset.assign_attrs(
+        study=plan["study"],
+        study_title=plan["title"],
+        scale=plan["scale"],
+        horizon=plan["horizon"],
+        seeds=dataset.sizes["seed"],
+        specs=json.dumps(specs, sort_keys=True),
+        codes=json.dumps(codes, sort_keys=True),
+    )
+    write_dataset(dataset, output)
+
+
+def _empty(dims: tuple[str, ...], coordinates: dict[str, object]) -> tuple[tuple[str, ...], np.ndarray]:
+    return dims, np.full(tuple(len(coordinates[name]) for name in dims), np.nan, dtype=np.float32)
+
+
+def _laws_of(agent: Mapping[str, str], data: xr.Dataset) -> xr.Dataset:
+    """A block's runs of one agent: all of them, or the chain that a pair names, whose laws then need no dimension."""
+    data = data.drop_vars(["action", "step", "environment", "agent", "ensemble_size"], errors="ignore")
+    data = data.sel(time=thin(data["time"].values))
+    if "reference" not in agent:
+        return data
+    chain = data.sel(reference=[agent["reference"]], perturbation=[agent["perturbation"]])
+    return chain.assign_coords(reference=["none"], perturbation=["none"])
+
+
+def _read_block(block: Block, code: str) -> xr.Dataset:
+    path, spec = block.path, block.spec
+    data = read_dataset(path, finite=("regret", "reward"))
+    stored = json.loads(data.attrs["spec"])
+    if stored != spec:
+        keys = [key for key in spec if stored.get(key) != spec[key]]
+        raise ResultError(f"{path}: made from another specification ({', '.join(keys)} differ); delete it and run again")
+    # Snakemake knows the code of files that it made itself; one that was made by hand may be older than an edit
+    if data.attrs["code"] != code:
+        raise ResultError(f"{path}: made by other code than the present one; delete it and run again")
+    if int(data["time"][-1]) != spec["horizon"]:
+        raise ResultError(f"{path}: ends at step {int(data['time'][-1])} of {spec['horizon']}; delete it and run again")
+    return data

@@ -1,0 +1,140 @@
+"""One run block: build environment and agent from the resolved specification, simulate, write the run file."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ensemblepp import devices, registry
+from ensemblepp.bandit import Agent, Environment
+from ensemblepp.storage.checkpoints import Checkpoint
+from ensemblepp.storage.datasets import write_dataset, write_json
+from ensemblepp.trajectory import Trajectory, stored_rounds
+
+
+def run(
+    spec: Mapping[str, Any], output: str | Path, *, code: str = "", on_step: Callable[[int], None] = lambda rounds: None
+) -> None:
+    """Simulate one block and write it to `output` (netCDF), with a JSON file of what varies from run to run beside it.
+
+    Args:
+        spec: the block's resolved specification (`ensemblepp.specification.Block`).
+        output: the run file.
+        code: the code fingerprint to record.
+        on_step: told how many rounds, summed over seeds, are done.
+
+    Raises:
+        ConfigError: the horizon is beyond the data, or there is no GPU where one is asked for.
+        TrainingError: training left the real numbers.
+    """
+    devices.require(spec["device"])
+    environment, agent = build(spec)
+    engine = importlib.import_module(registry.ENGINES[spec["engine"]])
+    time_ = stored_rounds(len(agent.chains), spec["horizon"], bool(getattr(agent, "diagnostics", dict)()))
+    checkpoint = Checkpoint(Path(output).with_suffix(".checkpoint"), _key(spec, code))
+    start = time.perf_counter()
+    trajectory = engine.play(agent, environment, spec["horizon"], time_, on_step, checkpoint)
+    seconds = time.perf_counter() - start
+    write_json(_provenance(seconds, spec["horizon"]), Path(output).with_suffix(".json"))
+    write_dataset(_dataset(trajectory, agent, spec, code), output)
+    checkpoint.remove()
+
+
+def build(spec: Mapping[str, Any]) -> tuple[Environment, Agent]:
+    """The environment and the agent of a block."""
+    seeds = seeds_of(spec)
+    environment = registry.load(registry.environment_path(spec))(seeds, **spec["environment"]["options"])
+    agent = registry.load(registry.agent_path(spec))(
+        seeds,
+        dimension=environment.dimension,
+        ensemble_size=spec["ensemble_size"],
+        horizon=spec["horizon"],
+        device=spec["device"],
+        **spec["agent"]["options"],
+    )
+    return environment, agent
+
+
+def seeds_of(spec: Mapping[str, Any]) -> range:
+    """The seeds of a block."""
+    first, last = spec["seeds"]
+    return range(first, last + 1)
+
+
+def _dataset(trajectory: Trajectory, agent: Agent, spec: Mapping[str, Any], code: str) -> xr.Dataset:
+    """The run file's contents: chains unfolded to (reference, perturbation)."""
+    seeds, chains = seeds_of(spec), agent.chains
+    references = list(dict.fromkeys(reference for reference, _ in chains))
+    perturbations = list(dict.fromkeys(perturbation for _, perturbation in chains))
+
+    def unfold(values: np.ndarray) -> np.ndarray:
+        shape = (len(seeds), len(references), len(perturbations), values.shape[-1])
+        return np.moveaxis(values.reshape(shape), 0, 2)
+
+    dims = ("reference", "perturbation", "seed")
+    coordinates = {"reference": references, "perturbation": perturbations, "seed": list(seeds), "time": trajectory.time}
+    variables = {
+        name: ((*dims, "time"), unfold(getattr(trajectory, name)), {"long_name": text})
+        for name, text in (
+            ("regret", "cumulative expected regret"),
+            ("reward", "cumulative observed reward"),
+            ("optimal", "rounds without regret so far"),
+        )
+    }
+    for name, values in trajectory.diagnostics.items():
+        variables[name] = ((*dims, "time"), unfold(values), {"long_name": name.replace("_", " ")})
+    if trajectory.action is not None:
+        variables["action"] = ((*dims, "step"), unfold(trajectory.action), {"long_name": "index of the chosen action"})
+    if trajectory.constant_regret is not None:
+        text = "cumulative expected regret of always choosing one action"
+        variables["constant_regret"] = (
+            ("seed", "action_index", "time"),
+            trajectory.constant_regret,
+            {"long_name": text},
+        )
+        coordinates["action_index"] = np.arange(trajectory.constant_regret.shape[1])
+    return xr.Dataset(
+        variables, coordinates, {"spec": json.dumps(spec, sort_keys=True), "code": code, "device": spec["device"]}
+    )
+
+
+def _key(spec: Mapping[str, Any], code: str) -> str:
+    """What a checkpoint belongs to: a run goes on only with the same specification, code and libraries."""
+    return json.dumps([spec, code, _versions(), sys.version], sort_keys=True)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("ensemblepp", "numba", "numpy", "scipy", "torch", "xarray", "netCDF4")}
+
+
+def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
+    return {
+        "commit": _commit(),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "host": platform.node(),
+        "python": sys.version.split()[0],
+        "seconds": seconds,
+        "seconds_per_step": seconds / horizon,
+        "versions": _versions(),
+    }
+
+
+def _commit() -> str:
+    """The git commit of the working directory, "+" if files differ from it; empty outside a repository."""
+    try:
+        command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

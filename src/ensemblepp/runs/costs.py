@@ -1,0 +1,93 @@
+"""What a study would cost: its missing run blocks are played for a few rounds, and their CPU time is carried on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from numpy.polynomial import Polynomial
+
+from ensemblepp.config.fields import canonical_json
+from ensemblepp.config.resolution import Config
+from ensemblepp.engines.choice import simulate
+from ensemblepp.environments.pool import Pool
+from ensemblepp.runs.block import build
+from ensemblepp.specification import Block
+from ensemblepp.storage.datasets import write_json
+
+#: Rounds of the short runs, beyond the warm-up of the neural agents.
+ROUNDS = (200, 300, 400)
+
+
+def estimate(config: Config, study: str) -> str:
+    """CPU hours of the blocks of `study` that do not exist, in words; what they need if their data are not here.
+
+    Blocks that differ in their seeds alone cost the same, and one of them is measured. What is said is kept for `recorded`.
+    """
+    missing = [block for block in config.blocks(study) if not Path(block.path).exists()]
+    if not missing:
+        return "its figures and tables are missing"
+    absent = sorted({path for block in missing for path in block.inputs if not Path(path).exists()})
+    if absent:
+        words = f"needs `{absent[0]}`" + (f" and {len(absent) - 1} more files" if len(absent) > 1 else "")
+    else:
+        words = f"about {_hours(missing):.1f} CPU hours for {len(missing)} run blocks"
+    write_json(_records(config) | {study: words}, _file(config))
+    return words
+
+
+def recorded(config: Config, study: str) -> str:
+    """What `estimate` said last of a study."""
+    unknown = f"not measured: `python -m ensemblepp cost --study {study} --scale {config.scale}`"
+    return _records(config).get(study, unknown)
+
+
+def _hours(blocks: Sequence[Block]) -> float:
+    """CPU hours of all `blocks`."""
+    seconds: dict[str, float] = {}
+    total = 0.0
+    for block in blocks:
+        first, last = block.spec["seeds"]
+        alike = canonical_json(block.spec | {"seeds": last - first})
+        if alike not in seconds:
+            seconds[alike] = block_seconds(block)
+        total += seconds[alike]
+    return total / 3600
+
+
+def _records(config: Config) -> dict[str, str]:
+    path = _file(config)
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def _file(config: Config) -> Path:
+    return Path("logs", config.scale, "costs.json")
+
+
+def block_seconds(block: Block) -> float:
+    """CPU seconds that a block would take, by least squares on three short runs of all its seeds.
+
+    They are a line in the rounds. For agents whose rounds get longer (attribute `cost_degree` of the class) they are a
+    polynomial up to as many rounds as there are different actions, and its tangent from there on: nothing new can come then.
+    """
+    horizon = block.spec["horizon"]
+    rounds = [min(count, horizon) for count in ROUNDS]
+    # compiling is no cost of a run
+    _seconds(block, min(rounds[0], 10))
+    spent = [_seconds(block, count) for count in rounds]
+    if horizon <= rounds[-1]:
+        return spent[-1]
+    environment, agent = build(block.spec)
+    growing = min(horizon, environment.means.shape[-1]) if isinstance(environment, Pool) else horizon
+    cost = Polynomial.fit(rounds, spent, getattr(agent, "cost_degree", 1))
+    return float(cost(growing) + cost.deriv()(growing) * (horizon - growing))
+
+
+def _seconds(block: Block, rounds: int) -> float:
+    # the specification's horizon, as some settings follow from it
+    environment, agent = build(block.spec | {"device": "cpu"})
+    start = time.process_time()
+    simulate(environment, agent, rounds)
+    return time.process_time() - start

@@ -1,0 +1,47 @@
+"""What a study's aggregation needs to know: its runs with their specifications and code, and the names they are shown by.
+
+A plan is plain JSON, so that aggregation depends on what the configuration says and not on how it is read. Ensemble sizes and
+seeds are listed beside specifications that leave them out: the whole fits on a command line at any scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ensemblepp.config.agents import PairAgent
+from ensemblepp.config.resolution import Config
+from ensemblepp.runs.fingerprint import fingerprint
+
+
+def plan(config: Config, study: str) -> dict[str, Any]:
+    """The plan of a study at the configuration's scale; `runs.aggregate.aggregate` says what it holds."""
+    declared = config.studies[study]
+    grid = declared.scales[config.scale]
+    seed_blocks = list(grid.seed_blocks())
+    runs = []
+    for environment in grid.environments:
+        for agent in dict.fromkeys(map(config.runner, declared.agents)):
+            names = [name for name in declared.agents if config.runner(name) == agent]
+            sizes = config.sizes(agent, grid)
+            block = config.block(environment, agent, sizes[0], grid.horizon, *seed_blocks[0])
+            shared = {key: value for key, value in block.spec.items() if key not in ("ensemble_size", "seeds")}
+            runs.append({"agents": names, "sizes": sizes, "spec": shared, "code": fingerprint(*block.code)})
+    return {
+        "study": study,
+        "title": declared.title,
+        "scale": config.scale,
+        "results": config.results,
+        "horizon": grid.horizon,
+        "seed_blocks": seed_blocks,
+        "environments": {name: config.environments[name].title for name in grid.environments},
+        "agents": {name: _shown(config, name) for name in declared.agents},
+        "runs": runs,
+    }
+
+
+def _shown(config: Config, name: str) -> dict[str, str]:
+    """An agent's label; for a pair, the laws that pick its chain."""
+    agent = config.agents[name]
+    if isinstance(agent, PairAgent):
+        return {"label": agent.label, "reference": agent.reference, "perturbation": agent.perturbation}
+    return {"label": agent.label}

@@ -1,0 +1,187 @@
+"""The small, tracked side of a full run: figures, tables, summaries over seeds, and what it took to make them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ensemblepp.config.resolution import ARTEFACTS, Config
+from ensemblepp.errors import ResultError
+from ensemblepp.runs.costs import recorded
+from ensemblepp.storage.datasets import read_dataset, write_dataset, write_json
+
+FOLDER = "results/paper-scale"
+
+#: Every how many of a dataset's stored times a summary keeps, the last one always among them.
+EVERY = 4
+
+#: Formats that are worth tracking.
+_TRACKED = {"figures": ("png", "pdf"), "tables": ("csv", "md", "tex")}
+
+
+def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
+    """Copy the artefacts of every study that is complete at the configured scale to `folder`, and say what is missing.
+
+    Studies that were published before and are not complete here stay as they are. Written beside figures/ and tables/:
+    datasets/<study>.nc (`summary`), provenance.json (per publication: machine, versions, commits, wall and CPU seconds and
+    peak memory per rule; and the studies that were not run, with what they would cost where that was measured) and README.md.
+
+    Returns:
+        The studies that were published now.
+
+    Raises:
+        ResultError: no study is complete.
+    """
+    studies = config.active_studies()
+    complete = [name for name in studies if all(Path(path).exists() for path in config.files(name))]
+    if not complete:
+        raise ResultError(f"{config.results}: no study is complete; run snakemake --config scale={config.scale} first")
+    folder = Path(folder)
+    earlier = _earlier(folder, set(studies) - set(complete))
+    kept = {name for publication in earlier for name in publication["studies"]}
+    for path in [path for kind in (*ARTEFACTS, "datasets") for path in folder.glob(f"{kind}/*")]:
+        # the longest name that fits, since a study's name may begin another's
+        owner = max((name for name in studies if path.name.startswith((f"{name}-", f"{name}."))), key=len, default=None)
+        if owner not in kept:
+            path.unlink()
+    for name in complete:
+        for kind, suffixes in _TRACKED.items():
+            for artefact in getattr(studies[name], kind):
+                for suffix in suffixes:
+                    source = Path(config.results, kind, f"{name}-{artefact}.{suffix}")
+                    (folder / kind).mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source, folder / kind / source.name)
+        write_dataset(summary(read_dataset(f"{config.results}/datasets/{name}.nc")), folder / "datasets" / f"{name}.nc")
+    missing = [name for name in studies if name not in kept and name not in complete]
+    provenance = {
+        "scale": config.scale,
+        "publications": [*earlier, _publication(config, complete)],
+        "not_run": {name: recorded(config, name) for name in missing},
+    }
+    write_json(provenance, folder / "provenance.json")
+    (folder / "README.md").write_text(_readme(config, provenance), encoding="utf-8")
+    return complete
+
+
+def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
+    """What was published before of the studies `wanted`."""
+    path = folder / "provenance.json"
+    publications = json.loads(path.read_text("utf-8")).get("publications", []) if path.exists() else []
+    kept = []
+    for publication in publications:
+        studies = {name: facts for name, facts in publication["studies"].items() if name in wanted}
+        if studies:
+            kept.append(publication | {"studies": studies})
+    return kept
+
+
+def summary(dataset: xr.Dataset) -> xr.Dataset:
+    """Regret over seeds: mean, standard error and median at every fourth stored time, and every seed's final regret."""
+    # a combination was run for every seed or for none, so nothing is skipped: NaN stays NaN
+    regret = dataset["regret"].isel(time=slice(None, None, -EVERY)).sortby("time")
+    deviation = regret.std("seed", ddof=1, skipna=False, dtype=float)
+    return xr.Dataset(
+        {
+            "mean": regret.mean("seed", skipna=False, dtype=float).astype("float32"),
+            "standard_error": (deviation / np.sqrt(regret.sizes["seed"])).astype("float32"),
+            "median": regret.median("seed", skipna=False).astype("float32"),
+            "final_regret": regret.isel(time=-1, drop=True),
+        },
+        attrs={key: dataset.attrs[key] for key in ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")},
+    ).assign_coords(title=dataset["title"], label=dataset["label"])
+
+
+def _publication(config: Config, complete: list[str]) -> dict:
+    runs = [
+        json.loads(Path(block.path).with_suffix(".json").read_text("utf-8"))
+        for name in complete
+        for block in config.blocks(name)
+    ]
+    return {
+        "studies": {
+            name: {
+                "blocks": len(config.blocks(name)),
+                "horizon": config.studies[name].scales[config.scale].horizon,
+                "seeds": len(config.studies[name].scales[config.scale].seed_list()),
+            }
+            for name in complete
+        },
+        "commits": sorted({run["commit"] for run in runs}),
+        "versions": runs[-1]["versions"] | {"python": runs[-1]["python"]},
+        "machine": _machine(),
+        "rules": _rules(config.scale),
+        "invocations": _invocations(config.scale),
+    }
+
+
+def _machine() -> dict:
+    processor = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), processor)
+    return {"processor": processor, "cores": os.cpu_count(), "system": platform.system()}
+
+
+def _rules(scale: str) -> dict[str, dict]:
+    """Jobs, wall and CPU seconds and peak memory (MB) per rule, from Snakemake's benchmarks."""
+    rules: dict[str, dict] = defaultdict(lambda: {"jobs": 0, "wall_seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0.0})
+    base = Path(f"logs/{scale}/benchmarks")
+    for path in sorted(base.rglob("*.tsv")):
+        row = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).iloc[-1]
+        rule = rules[path.relative_to(base).parts[0]]
+        rule["jobs"] += 1
+        rule["wall_seconds"] += float(row["s"])
+        # a job shorter than Snakemake's first sample has no other numbers
+        rule["cpu_seconds"] += float(row["cpu_time"]) if pd.notna(row["cpu_time"]) else 0.0
+        rule["peak_memory_mb"] = max(rule["peak_memory_mb"], float(row["max_rss"]) if pd.notna(row["max_rss"]) else 0.0)
+    return {name: {key: round(value, 1) for key, value in values.items()} for name, values in sorted(rules.items())}
+
+
+def _invocations(scale: str) -> list[dict]:
+    """What Snakemake was called for and how long it took, as the workflow records it."""
+    path = Path(f"logs/{scale}/invocations.jsonl")
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+def _readme(config: Config, provenance: dict) -> str:
+    lines = [
+        f"# Results at scale `{config.scale}`",
+        "",
+        f"Made by `snakemake --cores all --config scale={config.scale}`, then `python -m ensemblepp publish`.",
+        "`datasets/` holds, per study, mean, standard error and median of the regret over seeds, and every final regret.",
+        "",
+        "| study | seeds | rounds | files |",
+        "| --- | --- | --- | --- |",
+    ]
+    published = {name: facts for publication in provenance["publications"] for name, facts in publication["studies"].items()}
+    for name in [name for name in config.studies if name in published]:
+        study, facts = config.studies[name], published[name]
+        links = [
+            f"[{artefact.replace('_', ' ')}]({kind}/{name}-{artefact}.{suffix})"
+            for kind, suffix in (("figures", "png"), ("tables", "md"))
+            for artefact in getattr(study, kind)
+        ]
+        lines.append(f"| {study.title} | {facts['seeds']} | {facts['horizon']:,} | {', '.join(links)} |")
+    if provenance["not_run"]:
+        lines += ["", "Not run at this scale yet:", ""]
+        for name, cost in provenance["not_run"].items():
+            lines.append(f"* {config.studies[name].title}: {cost}.")
+    for publication in provenance["publications"]:
+        machine, titles = publication["machine"], "; ".join(config.studies[name].title for name in publication["studies"])
+        lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores ({titles}):", ""]
+        lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
+        for rule, cost in publication["rules"].items():
+            numbers = (f"{cost[key]:.0f}" for key in ("jobs", "wall_seconds", "cpu_seconds", "peak_memory_mb"))
+            lines.append(f"| {rule} | {' | '.join(numbers)} |")
+        if publication["invocations"]:
+            total = sum(call["seconds"] for call in publication["invocations"])
+            lines += ["", f"Snakemake's own wall time, all calls: {total / 60:.1f} min."]
+    return "\n".join(lines) + "\n"

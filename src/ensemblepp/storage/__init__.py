@@ -1,0 +1,1 @@
+"""Files on disk, written whole and read back checked."""

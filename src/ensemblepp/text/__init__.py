@@ -1,0 +1,1 @@
+"""Language models, and the vectors that they make of posts."""

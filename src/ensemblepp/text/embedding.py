@@ -1,0 +1,127 @@
+"""Texts to vectors by a frozen language model, once: the cache that the moderation environments read.
+
+A vector must not depend on what else is in the batch: texts are padded on the right, the padding is masked, and the hidden
+state is taken at the text's own last token (or averaged over its own tokens).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+import xarray as xr
+
+from ensemblepp.errors import DataError
+from ensemblepp.storage.datasets import read_dataset, write_dataset
+
+#: Padded tokens per batch: bounds memory, whatever the lengths.
+BATCH_TOKENS = 4096
+
+
+class Embedder:
+    """A language model from a local folder, and the pooling that makes one vector of a text.
+
+    Args:
+        folder: a transformers model folder (`ensemblepp.text.language_models.acquire` makes one).
+        pooling: "last" (hidden state of the last token, as the paper uses GPT-2) or "mean" (over tokens, for encoders).
+        max_tokens: longer texts are cut.
+        device: a torch device name.
+    """
+
+    def __init__(
+        self, folder: str | Path, pooling: Literal["last", "mean"], max_tokens: int = 512, device: str = "cpu"
+    ) -> None:
+        # the folder is all it needs: no request may leave the machine
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        from transformers import AutoModel, AutoTokenizer
+
+        self._tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        self._model = AutoModel.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
+        self._model.to(device).eval()
+        self._pooling, self._device = pooling, device
+        positions = getattr(self._model.config, "max_position_embeddings", max_tokens)
+        self._max_tokens = min(max_tokens, positions)
+
+    def __call__(self, texts: Sequence[str], on_text: Callable[[], None] = lambda: None) -> np.ndarray:
+        """Embed `texts`; (texts, hidden size) float32, in their order. `on_text` is called after each.
+
+        Raises:
+            DataError: a text has no token at all.
+        """
+        tokens = [self._tokenizer(text, truncation=True, max_length=self._max_tokens)["input_ids"] for text in texts]
+        for row, ids in enumerate(tokens):
+            if not ids:
+                raise DataError(f"text {row} has no token; texts must not be empty")
+        result = np.empty((len(texts), self._model.config.hidden_size), dtype=np.float32)
+        with torch.inference_mode():
+            for rows in _batches([len(ids) for ids in tokens]):
+                result[rows] = self._embed([tokens[row] for row in rows])
+                for _ in rows:
+                    on_text()
+        return result
+
+    def _embed(self, tokens: list[list[int]]) -> np.ndarray:
+        lengths = torch.tensor([len(ids) for ids in tokens], device=self._device)
+        # any token may pad: it is masked, and nothing is read at its position
+        ids = torch.zeros(len(tokens), int(lengths.max()), dtype=torch.long, device=self._device)
+        for row, text in enumerate(tokens):
+            ids[row, : len(text)] = torch.tensor(text)
+        mask = (torch.arange(ids.shape[1], device=self._device) < lengths[:, None]).long()
+        hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
+        if self._pooling == "last":
+            pooled = hidden[torch.arange(len(tokens), device=self._device), lengths - 1]
+        else:
+            pooled = (hidden * mask[..., None]).sum(dim=1) / lengths[:, None]
+        return pooled.float().cpu().numpy()
+
+
+def embed_posts(
+    prepared: str | Path,
+    output: str | Path,
+    *,
+    folder: str | Path,
+    first: int,
+    last: int,
+    pooling: Literal["last", "mean"],
+    max_tokens: int,
+    device: str = "cpu",
+    on_text: Callable[[], None] = lambda: None,
+) -> None:
+    """Embed posts `first` to `last` (inclusive) of a prepared file of posts; write `embedding` (post, feature) and `label`.
+
+    Raises:
+        DataError: the prepared file has fewer posts.
+    """
+    posts = read_dataset(prepared)
+    if last >= posts.sizes["post"]:
+        raise DataError(f"{prepared}: has {posts.sizes['post']} posts, post {last} is asked for; lower environments.*.posts")
+    posts = posts.isel(post=slice(first, last + 1))
+    vectors = Embedder(folder, pooling, max_tokens, device)([str(text) for text in posts["text"].values], on_text)
+    attributes = {
+        "language_model": Path(folder).name,
+        "pooling": pooling,
+        "max_tokens": max_tokens,
+        "source": posts.attrs.get("source", ""),
+    }
+    dataset = xr.Dataset(
+        {"embedding": (("post", "feature"), vectors), "label": ("post", posts["label"].values)},
+        {"post": np.arange(first, last + 1)},
+        attributes,
+    )
+    write_dataset(dataset, output)
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Rows in batches of similar length, so that little is computed on padding."""
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda index: lengths[index]):
+        if batch and (len(batch) + 1) * lengths[row] > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch

@@ -1,0 +1,116 @@
+"""Bring a language model into a local folder, once, whatever it comes from; later steps load it with the network cut."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ensemblepp.errors import UnreachableError
+
+#: What a transformers model folder needs, whatever the tokenizer's make.
+PATTERNS = ("config.json", "*.safetensors*", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
+
+#: Written last: a folder that has it is whole.
+MARK = "config.json"
+
+
+def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
+    """Put the model described by `model` (fields of `config.environments.LanguageModel`) into `folder`, float32 safetensors.
+
+    Raises:
+        UnreachableError: the hub cannot be reached, the package is not installed, the folder does not exist, or there is no
+            model in it.
+    """
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+        staged = Path(temporary)
+        if model["source"] == "hub":
+            _from_hub(model["location"], model["revision"], staged)
+        else:
+            source = local_source(model)
+            if source is None:
+                raise UnreachableError(missing(model))
+            if source.suffix == ".gguf":
+                _from_gguf(source, staged)
+            else:
+                _copy(source, staged)
+        for pattern in (MARK, "*.safetensors"):
+            if not any(staged.glob(pattern)):
+                raise UnreachableError(f"language model {model['location']}: has no {pattern}; it must be a transformers model")
+        folder.mkdir(exist_ok=True)
+        # of another model that was here before nothing may stay, its mark least of all
+        for old in (file for pattern in PATTERNS for file in folder.glob(pattern)):
+            old.unlink()
+        # the mark goes last, so that an interrupted move never looks like a model
+        for file in sorted(staged.iterdir(), key=lambda path: path.name == MARK):
+            if file.is_file():
+                file.chmod(0o644)  # some writers leave 0600, which shuts out the others of a shared machine
+                file.replace(folder / file.name)
+
+
+def local_source(model: Mapping[str, Any]) -> Path | None:
+    """Where a "package" or "folder" model lies on this machine, or None."""
+    path = Path(model["location"])
+    if model["source"] == "package":
+        package, *inside = path.parts
+        found = importlib.util.find_spec(package)
+        if found is None or not found.submodule_search_locations:
+            return None
+        path = Path(found.submodule_search_locations[0], *inside)
+    return path if path.exists() else None
+
+
+def missing(model: Mapping[str, Any]) -> str:
+    """One line for a model that is not there."""
+    package = Path(model["location"]).parts[0]
+    if model["source"] == "package" and importlib.util.find_spec(package) is None:
+        return f"language model {model['location']}: package '{package}' is not installed (see requirements-models.lock)"
+    kind = f"path in package '{package}'" if model["source"] == "package" else model["source"]
+    return f"language model {model['location']}: no such {kind}; see language_models in config/environments.yaml"
+
+
+def hub_address(model: Mapping[str, Any]) -> str:
+    """The address of a hub model's configuration, which tells whether the hub answers."""
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    return f"{endpoint}/{model['location']}/resolve/{model['revision']}/{MARK}"
+
+
+def _from_hub(location: str, revision: str, staged: Path) -> None:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        snapshot_download(location, revision=revision, local_dir=staged, allow_patterns=list(PATTERNS))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise UnreachableError(
+            f"language model {location}@{revision}: the hub cannot be reached ({reason}); name a packaged model or a "
+            "local folder under language_models in config/environments.yaml"
+        ) from error
+
+
+def _from_gguf(source: Path, staged: Path) -> None:
+    """Dequantise a GGUF file; transformers refuses to save the loaded object itself, so its weights go into a fresh one."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    configuration = type(loaded.config).from_dict(
+        {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
+    )
+    fresh = type(loaded)(configuration)
+    fresh.load_state_dict(loaded.state_dict())
+    fresh.save_pretrained(staged)
+    AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(staged)
+
+
+def _copy(source: Path, staged: Path) -> None:
+    for pattern in PATTERNS:
+        for file in source.glob(pattern):
+            shutil.copyfile(file, staged / file.name)

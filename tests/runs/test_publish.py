@@ -1,0 +1,81 @@
+"""What is published of a full run: summaries against numpy, and the whole of it on the real smoke run."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from ensemblepp import config
+from ensemblepp.errors import ResultError
+from ensemblepp.runs import publish as module
+from ensemblepp.runs.publish import publish, summary
+
+
+def test_a_summary_is_numpys():
+    """4 seeds, 6 times, of which the 2nd and the 6th are kept; one combination was not run."""
+    regret = np.random.default_rng(0).gamma(2.0, size=(2, 4, 6)).astype(np.float32)
+    regret[1] = np.nan
+    dataset = xr.Dataset(
+        {"regret": (("agent", "seed", "time"), regret)},
+        {"agent": ["a", "b"], "seed": range(4), "time": [1, 2, 3, 5, 8, 13], "title": "t", "label": ("agent", ["A", "B"])},
+        {"study": "s", "study_title": "S", "scale": "paper", "horizon": 13, "seeds": 4, "specs": "[]", "codes": "{}"},
+    )
+    made = summary(dataset)
+    assert made["time"].values.tolist() == [2, 13]
+    final, regret = regret[..., -1], regret[..., [1, 5]]
+    np.testing.assert_allclose(made["mean"].sel(agent="a"), regret[0].mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(made["standard_error"].sel(agent="a"), regret[0].std(axis=0, ddof=1) / 2, rtol=1e-6)
+    np.testing.assert_allclose(made["median"].sel(agent="a"), np.median(regret[0], axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(made["final_regret"].sel(agent="a"), final[0])
+    assert made.sel(agent="b").to_dataarray().isnull().all()
+    assert (made.sizes["seed"], made.attrs["seeds"]) == (4, 4)
+
+
+def test_nothing_complete_is_an_error(tmp_path, monkeypatch, request):
+    settings = config.read_files(request.config.rootpath, scale="smoke")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ResultError, match="no study is complete; run snakemake --config scale=smoke first"):
+        publish(settings, tmp_path / "published")
+    assert not (tmp_path / "published").exists()
+
+
+def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request):
+    """`linear` was published elsewhere, `uci` is complete here; what belongs to no study any more goes."""
+    settings = config.read_files(request.config.rootpath, scale="smoke")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "published"
+    files = ["figures/linear-linear_regret.png", "tables/linear-final_regret.md", "datasets/linear.nc", "figures/old-curve.png"]
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("earlier")
+    machine = {"processor": "other", "cores": 4}
+    facts = {"studies": {"linear": {"seeds": 3, "horizon": 9, "blocks": 1}}, "machine": machine, "rules": {}, "invocations": []}
+    (folder / "provenance.json").write_text(json.dumps({"scale": "smoke", "publications": [facts], "not_run": {}}))
+    block = settings.blocks("uci")[0]
+    for path in settings.files("uci"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("now")
+        if path.endswith(".nc") and "/runs/" in path:
+            (tmp_path / path).with_suffix(".json").write_text(json.dumps({"commit": "c", "versions": {}, "python": "3"}))
+    assert block.path in settings.files("uci")
+    monkeypatch.setattr(module, "read_dataset", lambda path: path)
+    monkeypatch.setattr(module, "summary", lambda path: path)
+    monkeypatch.setattr(module, "write_dataset", lambda data, path: path.write_text(data))
+    (tmp_path / "logs/smoke").mkdir(parents=True)
+    (tmp_path / "logs/smoke/costs.json").write_text('{"moderation": "cost of moderation"}')
+    assert publish(settings, folder) == ["uci"]
+    for name in files[:3]:
+        assert (folder / name).read_text() == "earlier"
+    assert not (folder / files[3]).exists()
+    assert (folder / "tables/uci-best_constant.md").read_text() == "now"
+    provenance = json.loads((folder / "provenance.json").read_text())
+    assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
+    assert provenance["not_run"]["moderation"] == "cost of moderation"
+    assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")
+    page = (folder / "README.md").read_text()
+    assert f"{settings.studies['linear'].title} | 3 | 9 |" in page
+    assert "cost of moderation." in page
+    assert "on other, 4 cores" in page
