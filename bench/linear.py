@@ -73,19 +73,19 @@ def gemm_peak() -> float:
 
 def literal(dimension: int, actions: int, size: int, pair: tuple[str, str], horizon: int, woodbury: bool) -> np.ndarray:
     """Cumulative regret (horizon,) of seed 0, one run by the formulas (or by Sherman-Morrison), on the shared streams."""
-    (game,) = environment(dimension, actions, range(1)).instances()
-    acting, disturbing = (GaussianRows(0, stream, size).take(horizon) for stream in ("reference", "perturbation"))
-    noise = game.reward_noise(horizon)
+    (instance,) = environment(dimension, actions, range(1)).instances()
+    references, perturbations = (GaussianRows(0, stream, size).take(horizon) for stream in ("reference", "perturbation"))
+    noise = instance.reward_noise(horizon)
     covariance, precision, mean = 10.0 * np.eye(dimension), np.eye(dimension) / 10.0, np.zeros(dimension)
     factor = np.sqrt(10.0 / size) * generator(0, "agent").standard_normal((size, dimension)).T
-    means = None if game.sphere else game.features @ game.theta
-    best = np.linalg.norm(game.theta) if game.sphere else means.max()
+    means = None if instance.sphere else instance.features @ instance.theta
+    best = np.linalg.norm(instance.theta) if instance.sphere else means.max()
     regret = np.empty(horizon)
     for t in range(horizon):
-        theta = mean + factor @ distributions.reference(pair[0], acting[t])
-        x = theta / np.linalg.norm(theta) if game.sphere else game.features[np.argmax(game.features @ theta)]
-        expected = x @ game.theta
-        z = distributions.perturbation(pair[1], disturbing[t])
+        theta = mean + factor @ distributions.reference(pair[0], references[t])
+        x = theta / np.linalg.norm(theta) if instance.sphere else instance.features[np.argmax(instance.features @ theta)]
+        expected = x @ instance.theta
+        z = distributions.perturbation(pair[1], perturbations[t])
         if woodbury:
             direction = covariance @ x
             gain = direction / (1.0 + x @ direction)

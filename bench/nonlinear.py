@@ -98,13 +98,13 @@ def microseconds(engine: type[Run], agent: NeuralAgent, seeds: int, rounds: int 
 def plain(rounds: int = 200) -> float:
     """CPU time of a round of the plain agent."""
     agent = PlainEnsemblePlusPlus(ensemble(1, 10_000), SCALES["posterior_scale"], reduced=True)
-    world = environment(1)
-    agent.play(world, 100)
+    quadratic = environment(1)
+    agent.play(quadratic, 100)
     done = 100
 
     def task() -> None:
         nonlocal done
-        agent.play(world, rounds, done)
+        agent.play(quadratic, rounds, done)
         done += rounds
 
     return cpu_seconds(task) / rounds * 1e6

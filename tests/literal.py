@@ -115,16 +115,17 @@ class EnsemblePlusPlus(Ridge):
         self.projection = np.eye(dimension)
         if subspace:
             self.projection = self.factor @ np.linalg.pinv(self.factor)
-        self.acting, self.disturbing = (StepNoise([seed], stream, size) for stream in ("reference", "perturbation"))
+        self.reference_noise = StepNoise([seed], "reference", size)
+        self.perturbation_noise = StepNoise([seed], "perturbation", size)
 
     def parameters(self) -> np.ndarray:
-        zeta = reference(self.laws[0], self.acting.next()[0])
+        zeta = reference(self.laws[0], self.reference_noise.next()[0])
         return self.projection @ (self.mean + self.inflation(self.delta) * (self.factor @ zeta))
 
     def observe(self, x: np.ndarray, y: float) -> None:
         before = self.precision
         super().observe(x, y)
-        z = perturbation(self.laws[1], self.disturbing.next()[0])
+        z = perturbation(self.laws[1], self.perturbation_noise.next()[0])
         self.factor = self.covariance @ (before @ self.factor + np.outer(x, z))
 
 
@@ -135,7 +136,8 @@ class EnsembleSampling:
         self.size = size
         self.penalty = np.eye(dimension) / prior_variance
         self.priors = math.sqrt(prior_variance) * generator(seed, "agent").standard_normal((size, dimension))
-        self.acting, self.disturbing = (StepNoise([seed], stream, size) for stream in ("reference", "perturbation"))
+        self.reference_noise = StepNoise([seed], "reference", size)
+        self.perturbation_noise = StepNoise([seed], "perturbation", size)
         self.features: list[np.ndarray] = []
         #: of every member
         self.rewards: list[list[float]] = [[] for _ in range(size)]
@@ -147,13 +149,13 @@ class EnsembleSampling:
         return np.linalg.solve(self.penalty + x.T @ x, self.penalty @ self.priors[member] + x.T @ y)
 
     def parameters(self) -> np.ndarray:
-        gaussian = self.acting.next()[0]
+        gaussian = self.reference_noise.next()[0]
         return self.member(max(range(self.size), key=lambda member: abs(gaussian[member])))
 
     def observe(self, x: np.ndarray, y: float) -> None:
         self.features.append(x)
         # the member's own noise, sqrt(M) z_m, is standard normal
-        for rewards, own in zip(self.rewards, self.disturbing.next()[0], strict=True):
+        for rewards, own in zip(self.rewards, self.perturbation_noise.next()[0], strict=True):
             rewards.append(y + own)
 
 
@@ -163,7 +165,7 @@ class RecursiveRandomizedLeastSquares(Ridge):
     def __init__(self, seed: int, dimension: int, prior_variance: float = PRIOR_VARIANCE) -> None:
         super().__init__(dimension, prior_variance)
         self.theta = math.sqrt(prior_variance) * generator(seed, "agent").standard_normal((1, dimension))[0]
-        self.disturbing = StepNoise([seed], "perturbation", 1)
+        self.perturbation_noise = StepNoise([seed], "perturbation", 1)
 
     def parameters(self) -> np.ndarray:
         return self.theta
@@ -171,7 +173,7 @@ class RecursiveRandomizedLeastSquares(Ridge):
     def observe(self, x: np.ndarray, y: float) -> None:
         before = self.precision
         super().observe(x, y)
-        self.theta = self.covariance @ (before @ self.theta + x * (y + self.disturbing.next()[0, 0]))
+        self.theta = self.covariance @ (before @ self.theta + x * (y + self.perturbation_noise.next()[0, 0]))
 
 
 class UpperConfidenceBound(Ridge):

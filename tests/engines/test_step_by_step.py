@@ -1,12 +1,17 @@
 """The interaction loop, on a bandit and an agent small enough to add up by hand."""
 
+import os
+
 import numpy as np
 import pytest
+from killed import Killed, assert_equal, killer
+from neural_pools import SEEDS, pool
 
 from ensemblepp import trajectory as times
+from ensemblepp.agents.linear.ucb import LinearUCB
 from ensemblepp.bandit import Choice, Decisions, Outcome
-from ensemblepp.engines import step_by_step as module
 from ensemblepp.engines.choice import simulate
+from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import time_grid
 
 #: MEANS[round][seed] = noise-free rewards of the three actions.
@@ -50,7 +55,7 @@ class Scripted:
 
 
 class Script:
-    """Chooses `CHOICES` over and over, and keeps what it is told."""
+    """Chooses `CHOICES` over and over, and keeps the rewards that it sees."""
 
     seeds = (0, 1)
     chains = (("none", "none"), ("none", "none"))
@@ -111,7 +116,7 @@ def test_order_of_a_round():
 @pytest.mark.parametrize(("limit", "stored"), [(16, True), (15, False)])
 def test_actions_are_stored_up_to_a_limit(monkeypatch, limit, stored):
     """2 seeds x 2 chains x 4 rounds are 16 entries."""
-    monkeypatch.setattr(module, "MAX_STORED_ACTIONS", limit)
+    monkeypatch.setattr(times, "MAX_STORED_ACTIONS", limit)
     trajectory = simulate(Scripted(), Script(), 4)
     assert (trajectory.action is not None) == stored
     assert trajectory.regret[1, 1].tolist() == [2, 3, 3, 4]
@@ -132,11 +137,11 @@ def test_thinned_trajectory_is_the_full_one_at_the_stored_times(monkeypatch):
 def test_diagnostics_are_taken_at_the_stored_rounds():
     """What the agent says after a round's update; the grid is coarse then: 150 rounds are not all stored."""
 
-    class Telling(Script):
+    class Diagnosed(Script):
         def diagnostics(self):
             return {"rounds": np.full((2, 2), float(self.round)), "chain": np.array([[0.0, 1.0], [2.0, 3.0]])}
 
-    trajectory = simulate(Scripted(), Telling(), 150)
+    trajectory = simulate(Scripted(), Diagnosed(), 150)
     assert trajectory.time.tolist() == time_grid(150, coarse=True).tolist()
     assert len(trajectory.time) < 120
     assert set(trajectory.diagnostics) == {"rounds", "chain"}
@@ -151,9 +156,9 @@ def test_diagnostics_are_taken_at_the_stored_rounds():
 def test_many_chains_for_many_rounds_are_stored_on_the_coarse_grid(monkeypatch):
     """2 chains x 150 rounds are 300 entries."""
     full = simulate(Scripted(), Script(), 150)
-    monkeypatch.setattr(module, "DENSE_ENTRIES", 300)
+    monkeypatch.setattr(times, "DENSE_ENTRIES", 300)
     assert simulate(Scripted(), Script(), 150).time.tolist() == list(range(1, 151))
-    monkeypatch.setattr(module, "DENSE_ENTRIES", 299)
+    monkeypatch.setattr(times, "DENSE_ENTRIES", 299)
     coarse = simulate(Scripted(), Script(), 150)
     assert coarse.time.tolist() == time_grid(150, coarse=True).tolist()
     for name in ("regret", "reward", "optimal", "constant_regret"):
@@ -161,27 +166,19 @@ def test_many_chains_for_many_rounds_are_stored_on_the_coarse_grid(monkeypatch):
     assert np.array_equal(coarse.action, full.action)
 
 
-class Whole(Script):
-    """Would play whole runs of an environment that gives its games away, and says what it was given."""
+def test_a_killed_run_goes_on_to_the_same_bits(monkeypatch, tmp_path):
+    """LinUCB knows nothing of checkpoints: the loop pickles it, here in every round."""
+    # a state per round is a lot to wait for the disk for
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
-    def plays(self, environment):
-        return hasattr(environment, "games")
+    def start():
+        environment = pool("quadratic", SEEDS)
+        return environment, LinearUCB(SEEDS, dimension=6, prior_variance=1.0, width=1.0, delta=0.05)
 
-    def play(self, environment, horizon, time, on_step, checkpoint):
-        on_step(2 * horizon)
-        return environment.instances(), horizon, time.tolist(), checkpoint
-
-
-class Giving(Scripted):
-    """Gives its games away."""
-
-    def instances(self):
-        return "games"
-
-
-def test_whole_runs_are_played_where_the_agent_says_that_it_can():
-    told = []
-    assert simulate(Giving(), Whole(), 5, told.append, "checkpoint") == ("games", 5, [1, 2, 3, 4, 5], "checkpoint")
-    assert told == [10]
-    for environment, agent in ((Scripted(), Whole()), (Giving(), Script())):
-        assert simulate(environment, agent, 4).regret[1, 1].tolist() == [2, 3, 3, 4]
+    whole = simulate(*start(), 60)
+    checkpoint = Checkpoint(tmp_path / "run.checkpoint", "key", every=0)
+    with pytest.raises(Killed):
+        simulate(*start(), 60, killer(3 * 33), checkpoint)
+    reported = []
+    assert_equal(simulate(*start(), 60, reported.append, checkpoint), whole)
+    assert reported[0] == 3 * 32

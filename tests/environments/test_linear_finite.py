@@ -230,22 +230,22 @@ def test_agents_and_seeds_do_not_change_fresh_sets(kind):
         assert first.regret[2, 1] == second.regret[0, 1]
 
 
-# --------------------------------------------------------------------------------------------------------- whole games
+# ------------------------------------------------------------------------------------------------------------ instances
 
 
 def test_games_are_the_bandit_draw_for_draw():
-    """theta*, features and noise of `games` are what `decisions` and `step` show, seed by seed."""
+    """theta*, features and noise of `instances` are what `decisions` and `step` show, seed by seed."""
     environment, given = build((0, 5), noise=0.7), build((0, 5), noise=0.7)
     features = environment.decisions().features
     noises = np.array([play(environment, np.zeros((2, 1), dtype=int)).reward[:, 0] for _ in range(150)])
     noises -= environment.mean_rewards()[:, 0]
-    games = list(given.instances())
-    assert [game.seed for game in games] == [0, 5]
-    for row, game in enumerate(games):
-        assert np.array_equal(game.theta, environment.theta[row])
-        assert np.array_equal(game.features, features[row])
-        assert (game.fresh, game.actions, game.sphere) == (None, 30, False)
-        drawn = np.concatenate([game.reward_noise(rounds) for rounds in (1, 9, 140)])
+    instances = list(given.instances())
+    assert [instance.seed for instance in instances] == [0, 5]
+    for row, instance in enumerate(instances):
+        assert np.array_equal(instance.theta, environment.theta[row])
+        assert np.array_equal(instance.features, features[row])
+        assert (instance.fresh, instance.actions, instance.sphere) == (None, 30, False)
+        drawn = np.concatenate([instance.reward_noise(rounds) for rounds in (1, 9, 140)])
         np.testing.assert_allclose(drawn, noises[:, row], rtol=1e-9, atol=1e-12)
 
 
@@ -259,27 +259,27 @@ def test_games_of_fresh_sets_are_the_bandit_draw_for_draw(kind, dimension):
         sets.append(environment.decisions().features.copy())
         mean = environment.mean_rewards()[:, 0].copy()
         noises.append(play(environment, np.zeros((2, 1), dtype=int)).reward[:, 0] - mean)
-    for row, game in enumerate(build((0, 5), dimension, varying=True, **kind).instances()):
-        assert np.array_equal(game.theta, environment.theta[row])
-        assert (game.features, game.actions, game.sphere) == (None, 30, False)
+    for row, instance in enumerate(build((0, 5), dimension, varying=True, **kind).instances()):
+        assert np.array_equal(instance.theta, environment.theta[row])
+        assert (instance.features, instance.actions, instance.sphere) == (None, 30, False)
         portions = (1, 7, 52)
-        assert np.array_equal(np.concatenate([game.fresh(rounds) for rounds in portions]), np.array(sets)[:, row])
-        drawn = np.concatenate([game.reward_noise(rounds) for rounds in portions])
+        assert np.array_equal(np.concatenate([instance.fresh(rounds) for rounds in portions]), np.array(sets)[:, row])
+        drawn = np.concatenate([instance.reward_noise(rounds) for rounds in portions])
         np.testing.assert_allclose(drawn, np.array(noises)[:, row], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("varying", [True, False])
 def test_games_begin_anew_whatever_was_played(varying):
-    """They do not go on where the environment is, nor where another game is; each is made when it is asked for."""
+    """They do not go on where the environment is, nor where another instance is; each is made when it is asked for."""
     played, untouched = build((2, 3), varying=varying), build((2, 3), varying=varying)
     for _ in range(5):
         play(played, np.zeros((2, 1), dtype=int))
     first = list(played.instances())
     first[0].reward_noise(10)
-    for game, again in zip(played.instances(), untouched.instances(), strict=True):
-        assert np.array_equal(game.theta, again.theta)
-        assert np.array_equal(game.reward_noise(20), again.reward_noise(20))
-        left, right = (one.fresh(3) if varying else one.features for one in (game, again))
+    for instance, again in zip(played.instances(), untouched.instances(), strict=True):
+        assert np.array_equal(instance.theta, again.theta)
+        assert np.array_equal(instance.reward_noise(20), again.reward_noise(20))
+        left, right = (one.fresh(3) if varying else one.features for one in (instance, again))
         assert np.array_equal(left, right)
-    games = untouched.instances()
-    assert next(games).seed == 2
+    instances = untouched.instances()
+    assert next(instances).seed == 2

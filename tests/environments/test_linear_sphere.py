@@ -129,19 +129,19 @@ def test_a_seed_s_theta_and_noise_are_those_of_its_finite_bandit():
 
 
 def test_games_are_the_bandit_draw_for_draw():
-    """theta* and noise of `games` are what `step` shows, in portions of any size, whatever was played before."""
+    """theta* and noise of `instances` are what `step` shows, in portions of any size, whatever was played before."""
     environment = build((0, 5), noise=0.7)
     norm = np.linalg.norm(environment.theta, axis=1)[:, None]
     noises = []
     for _ in range(150):
         outcome = play(environment, environment.theta[:, None])
         noises.append((outcome.reward - (norm - outcome.regret))[:, 0])
-    games = list(environment.instances())
-    assert [game.seed for game in games] == [0, 5]
-    for row, game in enumerate(games):
-        assert np.array_equal(game.theta, environment.theta[row])
-        assert (game.features, game.fresh, game.actions, game.sphere) == (None, None, 0, True)
-        drawn = np.concatenate([game.reward_noise(rounds) for rounds in (1, 9, 140)])
+    instances = list(environment.instances())
+    assert [instance.seed for instance in instances] == [0, 5]
+    for row, instance in enumerate(instances):
+        assert np.array_equal(instance.theta, environment.theta[row])
+        assert (instance.features, instance.fresh, instance.actions, instance.sphere) == (None, None, 0, True)
+        drawn = np.concatenate([instance.reward_noise(rounds) for rounds in (1, 9, 140)])
         np.testing.assert_allclose(drawn, np.array(noises)[:, row], rtol=1e-9, atol=1e-12)
 
 

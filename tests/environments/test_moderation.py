@@ -13,7 +13,7 @@ from ensemblepp.storage.datasets import write_dataset
 
 FREE, HATE = 0, 1
 
-#: Embeddings of norm 5 whose first entry tells the post; posts 1, 2 and 5 are hateful.
+#: Embeddings of norm 5 whose first entry names the post; posts 1, 2 and 5 are hateful.
 EMBEDDINGS = np.array([[k, np.sqrt(25 - k**2)] for k in range(6)], dtype=np.float32)
 LABELS = np.array([FREE, HATE, HATE, FREE, FREE, HATE], dtype=np.int8)
 

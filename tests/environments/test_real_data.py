@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from ensemblepp import config
+from ensemblepp import registry
 from ensemblepp.analysis.statistics import mean_interval
+from ensemblepp.config.loading import read_files
 from ensemblepp.data import mushroom, shuttle
 from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.classification import Classification
-from ensemblepp.registry import load as load_class
 
 torch.set_num_threads(1)
 
@@ -95,10 +95,10 @@ def test_configured_ensemblepp_learns_mushroom(mushroom_file, request):
     these rounds (chosen in hindsight, for each seed) has above the agent. Its 95 % interval must lie above 0.
     """
     seeds, rounds, later = range(4), 400, 200
-    spec = config.read_files(request.config.rootpath).block("mushroom", "ensemble++", 8, rounds, 0, 3).spec
+    spec = read_files(request.config.rootpath).block("mushroom", "ensemble++", 8, rounds, 0, 3).spec
     options = spec["environment"]["options"] | {"inputs": {"data": mushroom_file}}
-    environment = load_class(spec["environment"]["class"])(seeds, **options)
-    agent = load_class(spec["agent"]["class"])(
+    environment = registry.load(registry.environment_path(spec))(seeds, **options)
+    agent = registry.load(registry.agent_path(spec))(
         seeds, dimension=environment.dimension, ensemble_size=8, horizon=rounds, device="cpu", **spec["agent"]["options"]
     )
     trajectory = simulate(environment, agent, rounds)

@@ -6,6 +6,7 @@ Skipped where torch sees no GPU.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 # before the first matrix product on a GPU: torch refuses deterministic ones without it (the command line sets it as well)
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -13,6 +14,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import numpy as np
 import pytest
 import torch
+from killed import Killed, assert_equal, killer
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.agents.neural.dropout import Dropout
@@ -25,8 +27,7 @@ from ensemblepp.agents.neural.neural_linear import NeuralLinear
 from ensemblepp.agents.neural.neural_ts import NeuralTS
 from ensemblepp.agents.neural.neural_ucb import NeuralUCB
 from ensemblepp.engines.choice import simulate
-from ensemblepp.engines.neural import run as neural_rounds
-from ensemblepp.engines.neural.stacked import StackedRun
+from ensemblepp.engines.neural import run, stacked
 from ensemblepp.environments.candidates import Quadratic
 from ensemblepp.environments.contextual import Contextual, unit_rows
 from ensemblepp.storage.checkpoints import Checkpoint
@@ -93,41 +94,15 @@ def test_near_the_cpu(name):
     assert np.abs(cpu.regret[..., -1] - cuda.regret[..., -1]).max() <= 30
 
 
-class RoundByRound:
-    """A pool that does not say what it is, so that agents play it with `act` and `update`."""
-
-    def __init__(self, pool: Quadratic) -> None:
-        self._pool = pool
-        self.seeds, self.dimension, self.fixed_actions = pool.seeds, pool.dimension, pool.fixed_actions
-
-    def decisions(self):
-        return self._pool.decisions()
-
-    def mean_rewards(self):
-        return self._pool.mean_rewards()
-
-    def step(self, choice):
-        return self._pool.step(choice)
-
-
 @pytest.mark.parametrize("name", AGENTS)
 def test_graphs_replay_what_act_and_update_do(name):
     """150 rounds: before the warm-up, over the captures, and over chunks of random numbers."""
-    runs = []
-    for hidden in (False, True):
-        pool = candidates()
-        runs.append(simulate(RoundByRound(pool) if hidden else pool, agent(name, "cuda", 150, 20), 150))
+    runs = [
+        simulate(candidates(), agent(name, "cuda", 150, 20), 150, engine=engine)
+        for engine in ("neural_stacked", "step_by_step")
+    ]
     np.testing.assert_array_equal(runs[0].action[..., :60], runs[1].action[..., :60])
     assert (runs[0].action == runs[1].action).mean() > 0.9
-
-
-def assert_equal(left: Trajectory, right: Trajectory) -> None:
-    """Choices, sums and diagnostics to the last bit."""
-    for field in ("time", "action", "regret", "reward", "optimal"):
-        np.testing.assert_array_equal(getattr(left, field), getattr(right, field))
-    assert left.diagnostics.keys() == right.diagnostics.keys()
-    for field, values in left.diagnostics.items():
-        np.testing.assert_array_equal(values, right.diagnostics[field])
 
 
 @pytest.mark.parametrize("name", ["greedy", "ensemble++", "ensemble+"])
@@ -135,17 +110,17 @@ def test_replayed_rounds_are_run_rounds(name, monkeypatch):
     """Training in every second round makes two graphs, captured once each; without graphs the same operations, to the bit."""
     runs = []
 
-    class Kept(StackedRun):
+    class Kept(stacked.StackedRun):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             runs.append(self)
 
-    monkeypatch.setattr(neural_rounds, "_engine", lambda agent: Kept)
+    monkeypatch.setattr(stacked, "play", partial(run.play, Kept))
     replayed = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150)
     monkeypatch.setattr(NeuralAgent, "captures", False)
-    run = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150)
+    plain = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150)
     assert [set(kept._graphs) for kept in runs] == [{False, True}, set()]
-    assert_equal(replayed, run)
+    assert_equal(replayed, plain)
     assert len(np.unique(replayed.diagnostics["loss"][0, 0])) > 20
 
 
@@ -153,22 +128,11 @@ def test_replayed_rounds_are_run_rounds(name, monkeypatch):
 def test_a_killed_run_goes_on_to_the_same_bits(name, tmp_path):
     """Killed after 100 rounds, with graphs captured; the resumed run finds at least 64 done, and captures its own."""
 
-    class Killed(Exception):
-        pass
-
-    done = 0
-
-    def on_step(count: int) -> None:
-        nonlocal done
-        done += count
-        if done >= 4 * 100:
-            raise Killed
-
     checkpoint = Checkpoint(tmp_path / "run.checkpoint", "key", every=0)
     whole = simulate(candidates(), agent(name, "cuda", 150, 20), 150)
     with pytest.raises(Killed):
-        simulate(candidates(), agent(name, "cuda", 150, 20), 150, on_step, checkpoint)
-    told = []
-    resumed = simulate(candidates(), agent(name, "cuda", 150, 20), 150, told.append, checkpoint)
-    assert 4 * 64 <= told[0] < 4 * 150
+        simulate(candidates(), agent(name, "cuda", 150, 20), 150, killer(4 * 100), checkpoint)
+    reported = []
+    resumed = simulate(candidates(), agent(name, "cuda", 150, 20), 150, reported.append, checkpoint)
+    assert 4 * 64 <= reported[0] < 4 * 150
     assert_equal(whole, resumed)

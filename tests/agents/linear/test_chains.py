@@ -5,7 +5,7 @@ from __future__ import annotations
 import literal
 import numpy as np
 import pytest
-from linear_games import PAIRS, StepByStep, bandit, ensemble, same
+from linear_bandits import PAIRS, bandit, ensemble, same
 
 from ensemblepp.agents.linear.ensemble_sampling import EnsembleSampling
 from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
@@ -44,31 +44,31 @@ AGENTS = [
 ]
 
 
-# ------------------------------------------------------------------------------------------- whole games, step by step
+# -------------------------------------------------------------------------------------------- whole runs, step by step
 
 
 @pytest.mark.parametrize("options", [{}, {"inflation_delta": 0.05}], ids=["plain", "inflated"])
-@pytest.mark.parametrize("world", ENVIRONMENTS.values(), ids=ENVIRONMENTS.keys())
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS.keys())
 @pytest.mark.parametrize("agent", AGENTS)
-def test_whole_games_and_steps_agree(agent, world, options):
+def test_whole_runs_and_steps_agree(agent, environment, options):
     """The same actions in 150 rounds of three seeds, regret and rewards up to their storage in float32.
 
     RRLS has M = 1, so on the sphere only d = 1 leaves nothing to rounding (`exact_subspace`).
     """
     seeds = (0, 4, 5)
-    dimension = 1 if agent is RecursiveRandomizedLeastSquares and not world["actions"] else 8
+    dimension = 1 if agent is RecursiveRandomizedLeastSquares and not environment["actions"] else 8
     compiled, stepwise = (build(agent, seeds, dimension, **options) for _ in range(2))
-    games = simulate(bandit(seeds, dimension, **world), compiled, 150)
-    steps = simulate(StepByStep(bandit(seeds, dimension, **world)), stepwise, 150)
+    whole = simulate(bandit(seeds, dimension, **environment), compiled, 150)
+    steps = simulate(bandit(seeds, dimension, **environment), stepwise, 150, engine="step_by_step")
     assert "posterior" not in vars(compiled), "it has not played step by step"
     assert "posterior" in vars(stepwise)
-    assert np.array_equal(games.time, steps.time)
-    assert np.array_equal(games.action, steps.action)
-    assert np.array_equal(games.optimal, steps.optimal)
-    np.testing.assert_allclose(games.regret, steps.regret, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(games.reward, steps.reward, rtol=1e-6, atol=1e-5)
-    assert games.constant_regret is None
-    assert games.diagnostics == steps.diagnostics == {}
+    assert np.array_equal(whole.time, steps.time)
+    assert np.array_equal(whole.action, steps.action)
+    assert np.array_equal(whole.optimal, steps.optimal)
+    np.testing.assert_allclose(whole.regret, steps.regret, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(whole.reward, steps.reward, rtol=1e-6, atol=1e-5)
+    assert whole.constant_regret is None
+    assert whole.diagnostics == steps.diagnostics == {}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -99,9 +99,9 @@ def test_the_agents_play_other_environments_step_by_step(agent):
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.9])
-@pytest.mark.parametrize("world", [ENVIRONMENTS["finite"], ENVIRONMENTS["fresh"], ENVIRONMENTS["sphere"]])
+@pytest.mark.parametrize("environment", [ENVIRONMENTS["finite"], ENVIRONMENTS["fresh"], ENVIRONMENTS["sphere"]])
 @pytest.mark.parametrize("prior_variance", [10.0, 0.3])
-def test_inflation_is_the_formula_with_an_explicit_determinant(world, delta, prior_variance):
+def test_inflation_is_the_formula_with_an_explicit_determinant(environment, delta, prior_variance):
     """beta_t = sqrt(lambda) + sqrt(2 log(1/delta) + log det(Sigma^-1 / lambda)), in Ensemble++ and in TS; it matters."""
     options = {"inflation_delta": delta, "prior_variance": prior_variance}
     pair = ("gaussian", "sphere")
@@ -119,11 +119,11 @@ def test_inflation_is_the_formula_with_an_explicit_determinant(world, delta, pri
             literal.ThompsonSampling(1, 6, prior_variance, delta),
         ),
     ):
-        trajectory = simulate(bandit([1], 6, **world), agent, 120)
-        run = literal.run(bandit([1], 6, **world), reference, 120)
+        trajectory = simulate(bandit([1], 6, **environment), agent, 120)
+        run = literal.run(bandit([1], 6, **environment), reference, 120)
         assert trajectory.action[0, 0].tolist() == run.action.tolist()
         np.testing.assert_allclose(trajectory.regret[0, 0], run.regret, rtol=1e-6, atol=1e-7)
-        assert not np.array_equal(simulate(bandit([1], 6, **world), other, 120).regret, trajectory.regret)
+        assert not np.array_equal(simulate(bandit([1], 6, **environment), other, 120).regret, trajectory.regret)
 
 
 # ------------------------------------------------------------------------------------------------------- exact subspace
@@ -223,9 +223,8 @@ def test_tracked_eigenvalues_at_the_start_and_for_unchanged_directions():
     assert 0.8 < trajectory.diagnostics["tracking_low"].min() < trajectory.diagnostics["tracking_high"].max() < 1.2
 
 
-def test_tracking_plays_step_by_step_and_changes_no_run():
+def test_tracking_changes_no_run():
     tracked, plain = ensemble(range(2), 6, 5, track_covariance=True), ensemble(range(2), 6, 5)
-    assert [agent.plays(bandit(range(2), 6, 30)) for agent in (tracked, plain)] == [False, True]
     assert plain.diagnostics() == {}
     followed = simulate(bandit(range(2), 6, 30), tracked, 300)
     free = simulate(bandit(range(2), 6, 30), plain, 300)

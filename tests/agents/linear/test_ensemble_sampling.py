@@ -1,28 +1,27 @@
-"""Classical ensemble sampling and RRLS against members that are regressed one by one on rewards of their own."""
+"""Classical ensemble sampling against members that are regressed one by one on rewards of their own."""
 
 import literal
 import numpy as np
 import pytest
-from linear_games import StepByStep, bandit
+from linear_bandits import bandit
 
 from ensemblepp.agents.linear.ensemble_sampling import EnsembleSampling
-from ensemblepp.agents.linear.rrls import RecursiveRandomizedLeastSquares
 from ensemblepp.engines.choice import simulate
 from ensemblepp.randomness.streams import StepNoise
 
 OPTIONS = {"prior_variance": literal.PRIOR_VARIANCE, "precision": "float64"}
 
-WORLDS = {"finite": {"actions": 37}, "pruned": {"actions": 1100}, "fresh": {"actions": 30, "varying": True}}
+ENVIRONMENTS = {"finite": {"actions": 37}, "pruned": {"actions": 1100}, "fresh": {"actions": 30, "varying": True}}
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 30])
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-def test_ensemble_sampling_is_m_ridge_regressions_on_perturbed_rewards(world, size):
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS.keys())
+def test_ensemble_sampling_is_m_ridge_regressions_on_perturbed_rewards(environment, size):
     """Member m: prior sqrt(M) times column m of A_0, noise sqrt(M) z_m; the same action in every round, two seeds."""
     for seed in (0, 5):
         agent = EnsembleSampling([seed], dimension=6, ensemble_size=size, **OPTIONS)
-        trajectory = simulate(bandit([seed], 6, **world), agent, 100)
-        run = literal.run(bandit([seed], 6, **world), literal.EnsembleSampling(seed, 6, size), 100)
+        trajectory = simulate(bandit([seed], 6, **environment), agent, 100)
+        run = literal.run(bandit([seed], 6, **environment), literal.EnsembleSampling(seed, 6, size), 100)
         assert trajectory.action[0, 0].tolist() == run.action.tolist()
         np.testing.assert_allclose(trajectory.regret[0, 0], run.regret, rtol=1e-6, atol=1e-7)
 
@@ -38,7 +37,7 @@ def test_ensemble_sampling_on_the_sphere():
 def test_every_member_is_its_own_ridge_solution(size):
     """After 80 rounds step by step: mean + sqrt(M) A e_m, relative error below 1e-9."""
     agent, members = EnsembleSampling([3], dimension=6, ensemble_size=size, **OPTIONS), literal.EnsembleSampling(3, 6, size)
-    environment = StepByStep(bandit([3], 6, 25))
+    environment = bandit([3], 6, 25)
     for _ in range(80):
         choice = agent.act(environment.decisions())
         outcome = environment.step(choice)
@@ -50,25 +49,6 @@ def test_every_member_is_its_own_ridge_solution(size):
         assert np.linalg.norm(found - expected) < 1e-9 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-def test_rrls_is_the_recursive_update(world):
-    """theta_t = Sigma_t (Sigma_{t-1}^-1 theta_{t-1} + x_t (y_t + Z_t)) from theta_0 ~ N(0, Sigma_0), and nothing else."""
-    for seed in (1, 4):
-        agent = RecursiveRandomizedLeastSquares([seed], dimension=6, ensemble_size=0, **OPTIONS)
-        trajectory = simulate(bandit([seed], 6, **world), agent, 150)
-        run = literal.run(bandit([seed], 6, **world), literal.RecursiveRandomizedLeastSquares(seed, 6), 150)
-        assert trajectory.action[0, 0].tolist() == run.action.tolist()
-        np.testing.assert_allclose(trajectory.regret[0, 0], run.regret, rtol=1e-6, atol=1e-7)
-
-
-def test_rrls_is_ensemble_sampling_with_one_member():
-    rrls = RecursiveRandomizedLeastSquares(range(3), dimension=6, ensemble_size=0, **OPTIONS)
-    single = EnsembleSampling(range(3), dimension=6, ensemble_size=1, **OPTIONS)
-    left, right = (simulate(bandit(range(3), 6, 40), agent, 150) for agent in (rrls, single))
-    assert np.array_equal(left.action, right.action)
-    assert np.array_equal(left.regret, right.regret)
-
-
 def test_members_act_equally_often():
     """The member of a round is the position of the largest of M normals: counts of 5,000 rounds, chi-square below 5 sigma."""
     positions = np.abs(np.array([noise.next()[0].copy() for noise in [StepNoise([0], "reference", 8)] for _ in range(5000)]))
@@ -77,7 +57,5 @@ def test_members_act_equally_often():
 
 
 def test_there_is_one_chain_without_laws():
-    for agent in (EnsembleSampling([3], dimension=2, ensemble_size=4, horizon=5, device="cpu", **OPTIONS),):
-        assert agent.chains == (("none", "none"),)
-    rrls = RecursiveRandomizedLeastSquares([3], dimension=2, ensemble_size=0, horizon=5, device="cpu", **OPTIONS)
-    assert (rrls.chains, rrls.ensemble_size) == ((("none", "none"),), 1)
+    agent = EnsembleSampling([3], dimension=2, ensemble_size=4, horizon=5, device="cpu", **OPTIONS)
+    assert agent.chains == (("none", "none"),)

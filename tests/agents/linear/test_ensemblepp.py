@@ -1,7 +1,7 @@
 """Linear Ensemble++ against the closed form, and step by step against a literal implementation of the paper's equations.
 
 The agent works in information form with Sherman-Morrison updates, batched over seeds and pairs of laws. The literal runs do
-none of that. Whole games in the compiled kernel: test_linear_rounds.py.
+none of that. Whole runs in the compiled kernel: tests/engines/linear/test_compiled.py.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import math
 import literal
 import numpy as np
 import pytest
-from linear_games import PAIRS, PERTURBATIONS, Recorder, StepByStep, bandit, ensemble, same
+from linear_bandits import PAIRS, PERTURBATIONS, Recorder, bandit, ensemble, same
 
 from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
 from ensemblepp.engines.choice import simulate
@@ -27,14 +27,14 @@ Z = 5.0
 def test_all_30_pairs_repeat_a_literal_implementation_step_by_step(dimension, size, actions, rounds):
     """Same streams, same A_0: the same action in every round, and so the same regret, for every pair of laws, 2 seeds."""
     seeds = (0, 5)
-    trajectory = simulate(StepByStep(bandit(seeds, dimension, actions)), ensemble(seeds, dimension, size), rounds)
+    trajectory = simulate(bandit(seeds, dimension, actions), ensemble(seeds, dimension, size), rounds, engine="step_by_step")
     assert trajectory.action.shape == (2, 30, rounds)
     for row, seed in enumerate(seeds):
         for chain, pair in enumerate(PAIRS):
             run = literal.run(bandit([seed], dimension, actions), literal.EnsemblePlusPlus(seed, dimension, size, pair), rounds)
             assert trajectory.action[row, chain].tolist() == run.action.tolist(), (seed, pair)
             np.testing.assert_allclose(trajectory.regret[row, chain], run.regret, rtol=1e-6, atol=1e-5)
-    # the comparison has something to tell apart: the laws lead to different paths
+    # the comparison can tell laws apart: they lead to different paths
     assert len({tuple(path) for path in trajectory.action.reshape(60, rounds).tolist()}) >= 30
 
 
@@ -99,8 +99,8 @@ def test_ensemble_sampling_is_a_slice_of_all_pairs_bit_for_bit():
     """ES, the coordinate reference alone with the sphere perturbation: same actions, regret, posterior and factor."""
     seeds = (0, 1, 2)
     whole, slice_ = ensemble(seeds, 10, 8), ensemble(seeds, 10, 8, references=["coordinate"], perturbations=["sphere"])
-    full = simulate(StepByStep(bandit(seeds, 10, 50)), whole, 300)
-    part = simulate(StepByStep(bandit(seeds, 10, 50)), slice_, 300)
+    full = simulate(bandit(seeds, 10, 50), whole, 300, engine="step_by_step")
+    part = simulate(bandit(seeds, 10, 50), slice_, 300, engine="step_by_step")
     chain = whole.chains.index(("coordinate", "sphere"))
     assert slice_.chains == (("coordinate", "sphere"),)
     assert same(full, part, chains=[chain])
@@ -114,7 +114,7 @@ def test_ensemble_sampling_is_a_slice_of_all_pairs_bit_for_bit():
 def test_gaussian_and_sphere_perturbations_give_the_same_run(left, right):
     """They are one law after the normalisation, so these chains coincide exactly."""
     agent = ensemble((0,), 10, 8)
-    trajectory = simulate(StepByStep(bandit((0,), 10, 50)), agent, 100)
+    trajectory = simulate(bandit((0,), 10, 50), agent, 100, engine="step_by_step")
     first, second = (agent.chains.index(pair) for pair in (left, right))
     assert np.array_equal(trajectory.action[:, first], trajectory.action[:, second])
 
@@ -135,7 +135,7 @@ def test_large_ensembles_track_the_posterior_covariance(law):
     seeds = (0, 1)
     for size, inside in ((1024, True), (64, False)):
         agent = ensemble(seeds, 20, size, references=["gaussian"], perturbations=[law])
-        simulate(StepByStep(bandit(seeds, 20, 50)), agent, 300)
+        simulate(bandit(seeds, 20, 50), agent, 300, engine="step_by_step")
         for seed in range(2):
             values = spectrum(agent, seed, 0)
             assert (values[0] >= 0.5 and values[-1] <= 1.5) == inside
@@ -145,7 +145,7 @@ def test_small_ensembles_have_a_singular_covariance():
     """A is d x M: with M < d its rank is M, so Sigma / 2 <= A A^T cannot hold; with M >= d it is d."""
     for size in (1, 4, 10, 30):
         agent = ensemble((0,), 10, size, references=["gaussian"], perturbations=["sphere"])
-        simulate(StepByStep(bandit((0,), 10, 50)), agent, 50)
+        simulate(bandit((0,), 10, 50), agent, 50, engine="step_by_step")
         assert np.linalg.matrix_rank(agent.factor[0, 0]) == min(size, 10)
 
 
@@ -169,7 +169,7 @@ def test_initial_members_are_nested_in_the_ensemble_size():
 def test_sampled_parameters_have_mean_mu_and_covariance_a_a_transposed():
     """theta = mu + A zeta over 20,000 draws of every reference law; with M < d the covariance is singular, as it must be."""
     agent = ensemble((0,), 5, 3, perturbations=["sphere"])
-    simulate(StepByStep(bandit((0,), 5, 30)), agent, 20)
+    simulate(bandit((0,), 5, 30), agent, 20, engine="step_by_step")
     recorder = Recorder()
     for _ in range(20_000):
         agent.act(recorder)
@@ -185,8 +185,8 @@ def test_sampled_parameters_have_mean_mu_and_covariance_a_a_transposed():
 
 def test_other_seeds_do_not_change_a_run():
     """Seeds 0..3 together equal each of them alone, bit for bit, step by step."""
-    together = simulate(StepByStep(bandit(range(4), 10, 50)), ensemble(range(4), 10, 8), 100)
+    together = simulate(bandit(range(4), 10, 50), ensemble(range(4), 10, 8), 100, engine="step_by_step")
     for seed in range(4):
-        alone = simulate(StepByStep(bandit([seed], 10, 50)), ensemble([seed], 10, 8), 100)
+        alone = simulate(bandit([seed], 10, 50), ensemble([seed], 10, 8), 100, engine="step_by_step")
         assert np.array_equal(together.action[seed], alone.action[0])
         assert np.array_equal(together.regret[seed], alone.regret[0])

@@ -3,14 +3,14 @@
 import literal
 import numpy as np
 import pytest
-from linear_games import StepByStep, bandit
+from linear_bandits import bandit
 
 from ensemblepp.agents.linear.greedy import LinearGreedy
 from ensemblepp.engines.choice import simulate
 
 OPTIONS = {"dimension": 7, "prior_variance": literal.PRIOR_VARIANCE}
 
-WORLDS = {
+ENVIRONMENTS = {
     "finite": {"actions": 37},
     "pruned": {"actions": 1100},
     "fresh": {"actions": 30, "varying": True},
@@ -18,11 +18,11 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-def test_greedy_repeats_literal_ridge_regression(world):
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS.keys())
+def test_greedy_repeats_literal_ridge_regression(environment):
     for seed in (0, 9):
-        trajectory = simulate(bandit([seed], 7, **world), LinearGreedy([seed], precision="float64", **OPTIONS), 100)
-        run = literal.run(bandit([seed], 7, **world), literal.Ridge(7), 100)
+        trajectory = simulate(bandit([seed], 7, **environment), LinearGreedy([seed], precision="float64", **OPTIONS), 100)
+        run = literal.run(bandit([seed], 7, **environment), literal.Ridge(7), 100)
         assert trajectory.action[0, 0].tolist() == run.action.tolist()
         np.testing.assert_allclose(trajectory.regret[0, 0], run.regret, rtol=1e-6, atol=1e-7)
 
@@ -49,13 +49,13 @@ def test_the_first_round_on_the_sphere_takes_the_first_axis():
 
 
 def test_inflation_has_nothing_to_inflate():
-    for world in WORLDS.values():
+    for environment in ENVIRONMENTS.values():
         plain, inflated = (LinearGreedy([0], **OPTIONS, **options) for options in ({}, {"inflation_delta": 0.1}))
-        left, right = (simulate(bandit([0], 7, **world), agent, 50) for agent in (plain, inflated))
+        left, right = (simulate(bandit([0], 7, **environment), agent, 50) for agent in (plain, inflated))
         assert np.array_equal(left.regret, right.regret)
 
 
 def test_it_plays_step_by_step_too():
     """The first round's tie goes to the lowest index there as well."""
-    trajectory = simulate(StepByStep(bandit(range(4), 7, 50)), LinearGreedy(range(4), **OPTIONS), 1)
+    trajectory = simulate(bandit(range(4), 7, 50), LinearGreedy(range(4), **OPTIONS), 1, engine="step_by_step")
     assert (trajectory.action[:, 0, 0] == 0).all()

@@ -5,7 +5,7 @@ import math
 import literal
 import numpy as np
 import pytest
-from linear_games import Recorder, StepByStep, bandit
+from linear_bandits import Recorder, bandit
 
 from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
 from ensemblepp.bandit import Decisions
@@ -82,10 +82,10 @@ def test_the_action_with_the_greatest_value_is_chosen():
     """Brute force over the decision set, for two agents that draw alike."""
     seeds = range(5)
     decisions = Decisions(np.random.default_rng(0).standard_normal((5, 30, 8)))
-    acting, telling = (LinearThompsonSampling(seeds, dimension=8, prior_variance=10.0) for _ in range(2))
+    agent, twin = (LinearThompsonSampling(seeds, dimension=8, prior_variance=10.0) for _ in range(2))
     recorder = Recorder()
-    choice = acting.act(decisions)
-    telling.act(recorder)
+    choice = agent.act(decisions)
+    twin.act(recorder)
     for seed in seeds:
         values = [sum(x * t for x, t in zip(row, recorder.theta[0][seed, 0], strict=True)) for row in decisions.features[seed]]
         assert choice.index[seed, 0] == values.index(max(values))
@@ -100,17 +100,17 @@ def test_there_is_one_chain_without_laws():
 
 @pytest.mark.parametrize("delta", [None, 0.05])
 @pytest.mark.parametrize(
-    "world",
+    "environment",
     [{"actions": 37}, {"actions": 1200}, {"actions": 25, "varying": True}, {"actions": 0}],
     ids=["finite", "pruned", "fresh", "sphere"],
 )
-def test_compiled_and_step_by_step_repeat_literal_runs(world, delta):
+def test_compiled_and_step_by_step_repeat_literal_runs(environment, delta):
     """The compiled factor follows by rotations what the literal runs factorise anew; float64, d = 9, two seeds."""
     options = {"dimension": 9, "prior_variance": 10.0, "precision": "float64", "inflation_delta": delta}
-    compiled = simulate(bandit((0, 4), 9, **world), LinearThompsonSampling((0, 4), **options), 150)
-    stepwise = simulate(StepByStep(bandit((0, 4), 9, **world)), LinearThompsonSampling((0, 4), **options), 150)
+    compiled = simulate(bandit((0, 4), 9, **environment), LinearThompsonSampling((0, 4), **options), 150)
+    stepwise = simulate(bandit((0, 4), 9, **environment), LinearThompsonSampling((0, 4), **options), 150, engine="step_by_step")
     for row, seed in enumerate((0, 4)):
-        run = literal.run(bandit([seed], 9, **world), literal.ThompsonSampling(seed, 9, delta=delta), 150)
+        run = literal.run(bandit([seed], 9, **environment), literal.ThompsonSampling(seed, 9, delta=delta), 150)
         for trajectory in (compiled, stepwise):
             assert trajectory.action[row, 0].tolist() == run.action.tolist()
             np.testing.assert_allclose(trajectory.regret[row, 0], run.regret, rtol=1e-6, atol=1e-6)

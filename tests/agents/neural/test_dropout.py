@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from neural_games import TRAINING, pool
+from neural_pools import TRAINING, pool
 
 from ensemblepp.agents.neural import base as neural
 from ensemblepp.agents.neural.dropout import PROBES, Dropout
@@ -124,7 +124,7 @@ def test_units_are_dropped_at_the_rate_in_every_layer():
     np.testing.assert_allclose(sums[0, :, 0].detach().mean(), 16 / (1 - RATE), rtol=0.01)
 
 
-def test_spread_is_over_fixed_units_and_disturbs_no_draws():
+def test_spread_is_over_fixed_units_and_changes_no_draws():
     agent = build()
     features = rows(3)
     probes = Uniforms((0, 1), "agent/probes", (PROBES, 24))(1)[:, 0]
@@ -148,18 +148,16 @@ def test_the_start_is_greedy_s():
 
 @pytest.mark.parametrize("kind", ["quadratic", "neural"])
 def test_rounds_are_the_same_however_they_are_played(kind, monkeypatch):
-    """Whole, by `act` and `update`, drawn round by round ahead, and each seed alone: 60 rounds with 100 gradient steps."""
+    """Whole, by `act` and `update`, with one round's numbers drawn at once, each seed alone: 60 rounds, 100 gradient steps."""
 
-    def play(seeds, whole=True):
+    def play(seeds, engine=None):
         loss = "cross_entropy" if kind == "neural" else "squared"
         agent = build(seeds, loss=loss, gradient_steps=2)
-        if not whole:
-            monkeypatch.setattr(agent, "plays", lambda environment: False)
-        return agent, simulate(pool(kind, seeds), agent, 60).action
+        return agent, simulate(pool(kind, seeds), agent, 60, engine=engine).action
 
     agent, actions = play((0, 5))
     assert agent.explored.min() > 0
-    others = [play((0, 5), whole=False), play((5,))]
+    others = [play((0, 5), engine="step_by_step"), play((5,))]
     monkeypatch.setattr(neural, "MAX_DRAWN", 1)
     others.append(play((0, 5)))
     for other, found in others:

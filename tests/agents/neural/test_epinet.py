@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from neural_games import TRAINING, pool
+from neural_pools import TRAINING, pool
 
 from ensemblepp.agents.neural import base as neural
 from ensemblepp.agents.neural import mlp
@@ -138,7 +138,7 @@ def test_score_is_the_network_at_the_round_s_one_index(hidden, loss, double):
         agent.end_round()
 
 
-def test_spread_is_over_fixed_indices_and_disturbs_no_draws():
+def test_spread_is_over_fixed_indices_and_changes_no_draws():
     """Standard deviation of the written-out network over the 32 indices of the stream "agent/probes"; the same twice."""
     agent = shaken(build(loss="cross_entropy"))
     features = rows(agent, 3)
@@ -212,20 +212,18 @@ def test_parameter_counts_are_those_of_the_released_code(dimension, loss, size, 
 
 @pytest.mark.parametrize("kind", ["quadratic", "neural"])
 def test_rounds_are_the_same_however_they_are_played(kind, monkeypatch):
-    """Whole, by `act` and `update`, drawn round by round ahead, and each seed alone: 60 rounds with 100 gradient steps."""
+    """Whole, by `act` and `update`, with one round's numbers drawn at once, each seed alone: 60 rounds, 100 gradient steps."""
 
-    def play(seeds, whole=True):
+    def play(seeds, engine=None):
         loss = "cross_entropy" if kind == "neural" else "squared"
         agent = build(seeds, hidden=(16,), horizon=60, loss=loss, gradient_steps=2)
-        if not whole:
-            monkeypatch.setattr(agent, "plays", lambda environment: False)
-        return agent, simulate(pool(kind, seeds), agent, 60).action
+        return agent, simulate(pool(kind, seeds), agent, 60, engine=engine).action
 
     agent, actions = play((0, 5))
     assert len(np.unique(actions)) > 1
-    others = {"round by round": play((0, 5), whole=False), "alone": play((5,))}
+    others = {"round by round": play((0, 5), engine="step_by_step"), "alone": play((5,))}
     monkeypatch.setattr(neural, "MAX_DRAWN", 1)
-    others["one ahead"] = play((0, 5))
+    others["drawn singly"] = play((0, 5))
     assert [other.chunk for other, _ in others.values()] == [CHUNK, CHUNK, 1]
     for other, found in others.values():
         row = slice(1, 2) if len(found) == 1 else slice(None)
@@ -234,7 +232,7 @@ def test_rounds_are_the_same_however_they_are_played(kind, monkeypatch):
             torch.testing.assert_close(parameter, agent.parameters[name][row], rtol=0, atol=1e-5)
 
 
-def test_draws_ahead_are_bounded():
+def test_rounds_drawn_at_once_are_bounded():
     """10 seeds, batches of 128, 16 indices, M = 8: 64 rounds with one gradient step each, one with 100."""
     for steps, chunk in ((1, 64), (4, 25), (100, 1)):
         options = {"batch_size": 128, "index_samples": 16, "gradient_steps": steps}

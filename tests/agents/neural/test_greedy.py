@@ -1,12 +1,10 @@
-"""Greedy is Ensemble++ without its ensemble: same start, minibatches, trunk and base head for ever; epsilon-greedy."""
+"""Greedy is Ensemble++ without its ensemble: same start, minibatches, trunk and base head for ever."""
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
-from ensemblepp.agents.neural.epsilon_greedy import EpsilonGreedy
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.bandit import Choice, Decisions
 
@@ -33,10 +31,6 @@ def greedy(seeds=(0, 1, 2), hidden=(16, 16), **changes) -> Greedy:
 
 def ensemble(seeds=(0, 1, 2), hidden=(16, 16), **changes) -> NeuralEnsemblePlusPlus:
     return NeuralEnsemblePlusPlus(seeds, hidden=hidden, ensemble_size=8, **TRAINING | LAWS | SCALES | changes)
-
-
-def epsilon_greedy(epsilon: float, seeds=(0, 1, 2), hidden=(), **changes) -> EpsilonGreedy:
-    return EpsilonGreedy(seeds, epsilon=epsilon, hidden=hidden, ensemble_size=0, **TRAINING | changes)
 
 
 def experience(rounds: int, seeds: int = 3):
@@ -159,52 +153,3 @@ def test_parameter_count():
     assert greedy((0,), (64, 64), dimension=100).parameter_counts() == (10_688, 10_688)
     assert greedy((0, 1), (64, 64), dimension=100, loss="cross_entropy").parameter_counts() == (10_752, 10_752)
     assert greedy((0,), (64, 64), dimension=100).chains == (("none", "none"),)
-
-
-def test_epsilon_greedy_explores_with_probability_epsilon_and_uniformly():
-    """8 actions, epsilon = 0.3, 3 seeds x 4,000 rounds without training.
-
-    Another action than Greedy's with probability 0.3 * 7/8; the 7 others equally often; the count is what the agent says.
-    """
-    agent, plain = epsilon_greedy(0.3), greedy(hidden=())
-    decisions = Decisions(np.random.default_rng(1).standard_normal((3, 8, 5)).astype(np.float32))
-    best = plain.act(decisions).index
-    chosen = []
-    for _ in range(4000):
-        chosen.append(agent.act(decisions).index)
-        agent.end_round()
-    offset = (np.stack(chosen) - best) % 8
-    counts = np.stack([np.bincount(offset[:, seed, 0], minlength=8) for seed in range(3)])
-    assert counts.sum(axis=0)[0] / 12_000 == pytest.approx(1 - 0.3 * 7 / 8, abs=5 * np.sqrt(0.2625 * 0.7375 / 12_000))
-    assert stats.chisquare(counts.sum(axis=0)[1:]).pvalue > 1e-3
-    assert agent.explored.tolist() == (4000 - counts[:, 0]).tolist()
-    # seeds explore in rounds of their own
-    explores = (offset[..., 0] > 0).astype(float)
-    assert np.abs(np.corrcoef(explores.T) - np.eye(3)).max() < 5 / np.sqrt(4000)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
-def test_epsilon_zero_is_greedy_and_one_never_looks(epsilon):
-    """Trained on its own choices for 40 rounds beside Greedy; at epsilon = 1 the predictions do not matter at all."""
-    agent, plain = epsilon_greedy(epsilon), greedy(hidden=())
-    other = epsilon_greedy(epsilon, learning_rate=1.0)
-    rng = np.random.default_rng(2)
-    same = []
-    for _ in range(40):
-        decisions = Decisions(rng.standard_normal((3, 6, 5)).astype(np.float32))
-        choices = [player.act(decisions) for player in (agent, plain, other)]
-        for player, choice in zip((agent, plain, other), choices, strict=True):
-            player.update(choice, np.sin(choice.features.sum(axis=2)))
-        same.append(choices[0].index == choices[1].index)
-        assert epsilon == 0 or np.array_equal(choices[0].index, choices[2].index)
-    assert np.all(same) if epsilon == 0 else 0 < np.mean(same) < 0.4
-    assert torch.equal(agent.flat, plain.flat) == (epsilon == 0)
-
-
-def test_epsilon_greedy_starts_and_trains_as_greedy():
-    """Same start and same minibatches: fed the same data, the same parameters to the last bit."""
-    agent, plain = epsilon_greedy(0.5, hidden=(16, 16)), greedy()
-    for choice, reward in experience(30):
-        agent.update(choice, reward)
-        plain.update(choice, reward)
-    assert torch.equal(agent.flat, plain.flat)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import linalg
 
+from ensemblepp import registry
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.lmcts import LMCTS, History, squared_error_gradient
 from ensemblepp.bandit import Choice, Decisions
@@ -46,7 +47,7 @@ def pool(seeds=(0, 1, 2)) -> Quadratic:
 
 
 class Unfolded(LMCTS):
-    """LMCTS that is not told which item an action is."""
+    """LMCTS that does not hear which item an action is."""
 
     def observe(self, features, reward, item=None):
         super().observe(features, reward)
@@ -200,7 +201,7 @@ def test_stationary_law_on_a_linear_model(lowered):
     temperature = 0.01 * 3 * np.log(100)
     distance = products.mean(axis=0) - lyapunov(np.diag(eigenvalues), rate, lowered * rate, temperature)
     assert (np.abs(distance) < Z * error).all()
-    # sharp enough to tell it from the law of infinitely small steps
+    # sharp enough to part it from the law of infinitely small steps
     distance = products.mean(axis=0) - np.diag(temperature / lowered / eigenvalues)
     assert (np.abs(distance) > Z * error).any()
 
@@ -273,8 +274,8 @@ def test_a_pickled_agent_goes_on_to_the_last_bit():
 @pytest.mark.parametrize("environment", [Quadratic, VectorQuadratic, Neural])
 def test_the_configured_temperature_does_not_diverge_and_the_official_one_does(environment):
     """The noise grows with d log T, and what diverges does so in the first 20 rounds, before the step size is lowered."""
-    blocks = read_files(Path(__file__).parents[2], scale="paper").blocks("versus-lmcts")
-    specs = [block.spec for block in blocks if block.spec["environment"]["class"].endswith(f":{environment.__name__}")]
+    blocks = read_files(Path(__file__).parents[3], scale="paper", device="cpu").blocks("versus-lmcts")
+    specs = [block.spec for block in blocks if registry.environment_path(block.spec).endswith(f":{environment.__name__}")]
     spec = next(spec for spec in specs if spec["agent"]["name"] == "lmcts")
 
     def play(**changes):

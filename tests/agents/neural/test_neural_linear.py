@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from neural_games import TRAINING, pool
+from neural_pools import TRAINING, pool
 from scipy import stats
 
-from ensemblepp.agents.neural.base import neural_linear
+from ensemblepp.agents.neural import neural_linear
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.neural_linear import NeuralLinear
 from ensemblepp.bandit import Choice
@@ -128,18 +128,16 @@ def test_the_network_is_greedy_s():
     assert agent.parameter_counts() == greedy.parameter_counts()
 
 
-def test_rounds_are_the_same_however_they_are_played(monkeypatch):
+def test_rounds_are_the_same_however_they_are_played():
     """Whole, by `act` and `update`, and each seed alone: 60 rounds with 100 gradient steps and 6 refreshes."""
 
-    def play(seeds, whole=True):
+    def play(seeds, engine=None):
         agent = build(seeds, gradient_steps=2)
-        if not whole:
-            monkeypatch.setattr(agent, "plays", lambda environment: False)
-        return agent, simulate(pool("quadratic", seeds), agent, 60).action
+        return agent, simulate(pool("quadratic", seeds), agent, 60, engine=engine).action
 
     agent, actions = play((0, 5))
     assert agent.explored.min() > 0
-    for other, found in (play((0, 5), whole=False), play((5,))):
+    for other, found in (play((0, 5), engine="step_by_step"), play((5,))):
         row = slice(1, 2) if len(found) == 1 else slice(None)
         assert np.array_equal(found, actions[row])
         for name, parameter in other.parameters.items():

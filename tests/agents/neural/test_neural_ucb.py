@@ -1,16 +1,14 @@
-"""NeuralUCB and NeuralTS: widths and matrix against gradients that are formed one by one, and the law of the samples."""
+"""NeuralUCB, and what NeuralTS shares with it: widths and matrix against gradients that are formed one by one."""
 
 import pickle
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.neural_ts import NeuralTS
 from ensemblepp.agents.neural.neural_ucb import NeuralUCB
-from ensemblepp.bandit import Decisions
 from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.candidates import Quadratic
 
@@ -29,9 +27,6 @@ TRAINING = {
 }
 GRADIENTS = {"ridge": 0.7, "exploration": 0.3}
 
-#: Standard errors that a Monte Carlo mean may be off; 5 are exceeded by chance once in 1.7 million comparisons.
-Z = 5.0
-
 
 def build(kind: type[NeuralUCB], seeds=(0, 1, 2), hidden=(16, 8), **changes) -> NeuralUCB:
     return kind(seeds, hidden=hidden, ensemble_size=0, **TRAINING | GRADIENTS | changes)
@@ -42,7 +37,7 @@ def pool(seeds=(0, 1, 2)) -> Quadratic:
 
 
 def played(agent, environment: Quadratic, rounds: int) -> np.ndarray:
-    """The actions, (seeds, 1, rounds), of an agent that is not told that the environment is a pool."""
+    """The actions, (seeds, 1, rounds), of an agent that plays by `act` and `update`."""
     actions = []
     for _ in range(rounds):
         choice = agent.act(environment.decisions())
@@ -110,38 +105,6 @@ def test_without_exploration_it_is_greedy(kind):
     assert agent.explored.tolist() == [0, 0, 0]
 
 
-def test_samples_are_independent_normals():
-    """2,000 rounds of 4 actions: mean f, standard deviation nu sigma, no correlation between actions, seeds or rounds."""
-    agent = build(NeuralTS, (0, 1))
-    features = torch.tensor(np.random.default_rng(3).standard_normal((2, 4, 5)), dtype=torch.float32)
-    deviations = []
-    for _ in range(2000):
-        if agent._left == 0:
-            agent.load(64)
-        scores = agent.score(features)
-        deviations.append(((scores.value - scores.mean) / agent.spread(features)).detach().numpy().astype(float))
-        agent.end_round()
-    drawn = np.stack(deviations).reshape(2000, 8)
-    assert (np.abs(drawn.mean(axis=0)) < Z / np.sqrt(2000)).all()
-    off = drawn.T @ drawn / 2000 - np.eye(8)
-    assert (np.abs(off) < Z * np.sqrt((1 + np.eye(8)) / 2000)).all()
-    assert np.abs((drawn[1:] * drawn[:-1]).mean()) < Z / np.sqrt(8 * 1999)
-    assert stats.kstest(drawn.ravel(), "norm").pvalue > 1e-3
-
-
-def test_a_round_s_samples_do_not_depend_on_who_acted_before():
-    """Two agents are fed alike for 70 rounds, more than are drawn ahead; the second one is asked from the fourth round on."""
-    rng = np.random.default_rng(4)
-    acting, watching = build(NeuralTS), build(NeuralTS)
-    for round_ in range(70):
-        decisions = Decisions(rng.standard_normal((3, 4, 5)).astype(np.float32))
-        choice = acting.act(decisions)
-        if round_ >= 3:
-            np.testing.assert_array_equal(watching.act(decisions).index, choice.index)
-        for agent in (acting, watching):
-            agent.update(choice, np.ones((3, 1)))
-
-
 @pytest.mark.parametrize("kind", [NeuralUCB, NeuralTS])
 def test_stacked_seeds_equal_single_ones(kind):
     seeds = (0, 5, 9)
@@ -157,7 +120,7 @@ def test_stacked_seeds_equal_single_ones(kind):
 
 @pytest.mark.parametrize("kind", [NeuralUCB, NeuralTS])
 def test_round_by_round_equals_played_whole(kind):
-    """100 rounds, beyond the first 64 that are drawn ahead; some of them explore."""
+    """100 rounds, beyond the first 64, whose numbers are drawn at once; some of them explore."""
     whole, rounds = build(kind), build(kind)
     np.testing.assert_array_equal(simulate(pool(), whole, 100).action, played(rounds, pool(), 100))
     for name, value in rounds.parameters.items():

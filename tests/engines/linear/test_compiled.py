@@ -1,4 +1,4 @@
-"""Whole games in the compiled kernel: equal to literal runs, and to themselves however they are cut, pruned or put together."""
+"""The compiled rounds: equal to literal runs, and to themselves however they are cut, pruned or put together."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from collections.abc import Callable
 import literal
 import numpy as np
 import pytest
-from linear_games import PAIRS, Given, bandit, ensemble, same
+from linear_bandits import PAIRS, Given, bandit, ensemble, same
 
+from ensemblepp.agents.linear.chains import LinearChains
 from ensemblepp.agents.linear.ensemble_sampling import EnsembleSampling
 from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
 from ensemblepp.agents.linear.greedy import LinearGreedy
 from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
 from ensemblepp.bandit import Environment, LinearInstance
 from ensemblepp.engines.choice import simulate
-from ensemblepp.engines.linear import compiled as linear_rounds
+from ensemblepp.engines.linear import compiled
 from ensemblepp.errors import TrainingError
 from ensemblepp.randomness.streams import GaussianRows
 from ensemblepp.trajectory import Trajectory
+
+
+def play(agent: LinearChains, instance: LinearInstance, rounds: int) -> Trajectory:
+    """Every one of the rounds in a single instance."""
+    return compiled.play(agent, Given(instance), rounds, np.arange(1, rounds + 1), lambda done: None)
+
 
 # ------------------------------------------------------------------------------------------------ the literal formulas
 
@@ -74,7 +81,7 @@ def test_all_pairs_on_the_sphere_repeat_the_literal_formulas(dimension, size):
     assert_literal(lambda: bandit([2], dimension, 0), ensemble([2], dimension, size), rounds=100)
 
 
-def test_the_comparison_has_something_to_tell_apart():
+def test_the_comparison_can_tell_laws_apart():
     """25 different pairs (Gaussian and sphere perturbations are one) lead to at least 20 different paths."""
     trajectory = simulate(bandit([0], 10, 100), ensemble([0], 10, 8), 200)
     assert len({tuple(path) for path in trajectory.action[0].tolist()}) >= 20
@@ -113,12 +120,12 @@ def test_mixed_precision_stays_on_the_path_of_float64():
 # ------------------------------------------------------------------------------------------------------------- pruning
 
 
-def pruned_and_not(precision: str, rounds: int, game, dimension: int, size: int = 8) -> tuple[Trajectory, Trajectory, float]:
-    """One game with and without pruning, and the share of the scores that pruning leaves."""
+def pruned_and_not(precision: str, rounds: int, build, dimension: int, size: int = 8) -> tuple[Trajectory, Trajectory, float]:
+    """One instance with and without pruning, and the share of the scores that pruning leaves."""
     runs, counts = [], []
     for pruning in (True, False):
         agent = ensemble([0], dimension, size, precision, pruning=pruning)
-        runs.append(agent.play(Given(game()), rounds, np.arange(1, rounds + 1), lambda done: None))
+        runs.append(play(agent, build(), rounds))
         counts.append(agent.scores_computed)
     return *runs, counts[0] / counts[1]
 
@@ -193,15 +200,15 @@ def test_pruning_is_exact_on_hostile_decision_sets(name, precision):
 def test_hostile_decision_sets_repeat_the_literal_formulas(name):
     """Features of the chosen action, hence its reward, in every round; of equal actions any may stand for the others."""
     trajectory = pruned_and_not("float64", 40, lambda: hostile(name), 3)[0]
-    game = hostile(name)
-    noise = game.reward_noise(40)
+    instance = hostile(name)
+    noise = instance.reward_noise(40)
     for chain in range(0, len(PAIRS), 4):
         agent = literal.EnsemblePlusPlus(0, 3, 8, PAIRS[chain])
         for t, action in enumerate(trajectory.action[0, chain]):
-            scores = game.features @ agent.parameters()
+            scores = instance.features @ agent.parameters()
             # the paths may part at a tie that rounding decides, so the literal agent follows the compiled one's
             assert scores.max() - scores[action] <= 1e-9 * np.abs(scores).max()
-            agent.observe(game.features[action], game.features[action] @ game.theta + noise[t])
+            agent.observe(instance.features[action], instance.features[action] @ instance.theta + noise[t])
 
 
 def test_pruning_is_exact_where_theta_is_almost_a_multiple_of_the_truth():
@@ -213,8 +220,8 @@ def test_pruning_is_exact_where_theta_is_almost_a_multiple_of_the_truth():
         runs = []
         for pruning in (True, False):
             agent = LinearGreedy([0], dimension=5, prior_variance=1e12, precision=precision, pruning=pruning)
-            game = LinearInstance(0, theta, np.zeros, features, actions=1003)
-            runs.append(agent.play(Given(game), 200, np.arange(1, 201), lambda done: None))
+            instance = LinearInstance(0, theta, np.zeros, features, actions=1003)
+            runs.append(play(agent, instance, 200))
         assert same(*runs), precision
 
 
@@ -264,7 +271,7 @@ def test_memory_bounds_change_no_bit(monkeypatch, options, size, name, value):
     dimension = options["dimension"]
     agents = [ensemble([8], dimension, size, "auto") for _ in range(2)]
     before = simulate(bandit([8], **options), agents[0], 100)
-    monkeypatch.setattr(linear_rounds, name, value)
+    monkeypatch.setattr(compiled, name, value)
     after = simulate(bandit([8], **options), agents[1], 100)
     assert same(before, after)
 
@@ -273,7 +280,7 @@ def test_memory_bounds_change_no_bit(monkeypatch, options, size, name, value):
 def test_rounds_per_call_change_no_bit_of_thompson_sampling(monkeypatch, value):
     before, after = (LinearThompsonSampling([8], dimension=6, prior_variance=10.0) for _ in range(2))
     expected = simulate(bandit([8], 6, 50), before, 100)
-    monkeypatch.setattr(linear_rounds, "ROUNDS", value)
+    monkeypatch.setattr(compiled, "ROUNDS", value)
     assert same(simulate(bandit([8], 6, 50), after, 100), expected)
 
 
@@ -299,7 +306,7 @@ def test_thinned_outputs_are_the_dense_ones_at_the_stored_times():
 
 def test_actions_are_left_out_where_their_table_is_large(monkeypatch):
     few = simulate(bandit([0], 5, 20), ensemble([0], 5, 4), 50)
-    monkeypatch.setattr("ensemblepp.engines.step_by_step.MAX_STORED_ACTIONS", 1499)
+    monkeypatch.setattr("ensemblepp.trajectory.MAX_STORED_ACTIONS", 1499)
     many = simulate(bandit([0], 5, 20), ensemble([0], 5, 4), 50)
     assert few.action.shape == (1, 30, 50)
     assert many.action is None
@@ -321,10 +328,10 @@ def test_regret_reward_and_optimal_fit_the_actions():
         assert trajectory.optimal[seed, :, -1].max() > 50
 
 
-def test_rounds_done_are_told_summed_over_seeds():
-    told = []
-    simulate(bandit(range(3), 4, 9), ensemble(range(3), 4, 3), 2500, told.append)
-    assert told == [1000, 1000, 500] * 3
+def test_rounds_done_are_reported_summed_over_seeds():
+    reported = []
+    simulate(bandit(range(3), 4, 9), ensemble(range(3), 4, 3), 2500, reported.append)
+    assert reported == [1000, 1000, 500] * 3
 
 
 # -------------------------------------------------------------------------------------------------------------- faults
@@ -341,7 +348,7 @@ def test_a_reward_that_is_no_number_names_agent_seed_and_step(actions):
 
 
 def test_a_later_step_is_named_across_calls_of_the_kernel(monkeypatch):
-    monkeypatch.setattr(linear_rounds, "ROUNDS", 4)
+    monkeypatch.setattr(compiled, "ROUNDS", 4)
     noise = np.zeros(20)
     noise[9] = np.nan
     position = 0
@@ -351,10 +358,10 @@ def test_a_later_step_is_named_across_calls_of_the_kernel(monkeypatch):
         position += rounds
         return noise[position - rounds : position]
 
-    game = LinearInstance(3, np.ones(2), take, np.eye(2), actions=2)
+    instance = LinearInstance(3, np.ones(2), take, np.eye(2), actions=2)
     agent = EnsembleSampling([3], dimension=2, prior_variance=1.0, ensemble_size=3)
     with pytest.raises(TrainingError, match=r"^EnsembleSampling \(member x raw_gaussian\), seed 3, step 11: theta is not"):
-        agent.play(Given(game), 20, np.arange(1, 21), lambda done: None)
+        play(agent, instance, 20)
 
 
 @pytest.mark.parametrize("agent", [LinearThompsonSampling, EnsembleSampling])
@@ -368,10 +375,10 @@ def test_an_infinite_prior_is_no_number_at_the_first_step(agent):
 def test_scores_beyond_the_numbers_are_an_error_and_not_a_choice(precision):
     """Features of 1e30 and parameters of 1e10 have scores of 1e40: numbers in float64, but none in float32."""
     features = 1e30 * np.random.default_rng(0).standard_normal((20, 3))
-    game = LinearInstance(2, np.ones(3), np.zeros, features, actions=20)
+    instance = LinearInstance(2, np.ones(3), np.zeros, features, actions=20)
     agent = ensemble([2], 3, 4, precision, prior_variance=1e20)
     if precision == "float64":
-        assert np.isfinite(agent.play(Given(game), 5, np.arange(1, 6), lambda done: None).regret[..., :1]).all()
+        assert np.isfinite(play(agent, instance, 5).regret[..., :1]).all()
     else:
         with pytest.raises(TrainingError, match=r"seed 2, step 1: theta is not a number"):
-            agent.play(Given(game), 5, np.arange(1, 6), lambda done: None)
+            play(agent, instance, 5)

@@ -12,10 +12,10 @@ from pathlib import Path
 import llvmlite.binding
 import numpy as np
 import pytest
-from linear_games import PAIRS, bandit, ensemble
+from linear_bandits import PAIRS, bandit, ensemble
 
 from ensemblepp.engines.choice import simulate
-from ensemblepp.engines.linear import kernel as kernel
+from ensemblepp.engines.linear import kernel
 from ensemblepp.randomness import distributions
 
 TYPES = [np.float32, np.float64]
@@ -192,10 +192,10 @@ NARROW = """
 import json, sys
 import llvmlite.binding
 llvmlite.binding.get_host_cpu_features = lambda: llvmlite.binding.FeatureMap({"avx2": True, "fma": True, "avx": True})
-from ensemblepp.engines.linear import kernel as kernel
+from ensemblepp.engines.linear import kernel
 assert kernel._REGISTER_BYTES == 32
 from ensemblepp.engines.choice import simulate
-from linear_games import bandit, ensemble
+from linear_bandits import bandit, ensemble
 runs = [
     simulate(bandit([1], 6, actions), ensemble([1], 6, size, precision), 60)
     for precision in ("float64", "mixed") for actions, size in ((0, 7), (37, 5), (1203, 8))
@@ -205,7 +205,7 @@ json.dump([[run.action.tolist(), run.regret.tolist()] for run in runs], sys.stdo
 
 
 @pytest.mark.skipif(not llvmlite.binding.get_host_cpu_features().get("avx2"), reason="this processor has other registers")
-def test_a_processor_with_narrower_registers_plays_the_same_games(tmp_path):
+def test_a_processor_with_narrower_registers_plays_the_same_runs(tmp_path):
     """Registers of 32 bytes, as without AVX-512: other panels and tiles; float64 agrees within 1e-6, mixed in its actions."""
     own = os.environ | {
         "NUMBA_CACHE_DIR": str(tmp_path),

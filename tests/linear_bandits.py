@@ -10,7 +10,7 @@ import literal
 import numpy as np
 
 from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
-from ensemblepp.bandit import Choice, Decisions, Environment, LinearInstance, Outcome
+from ensemblepp.bandit import Choice, LinearInstance
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
 from ensemblepp.randomness.distributions import LAWS, Perturbation
@@ -31,7 +31,7 @@ def bandit(seeds, dimension: int, actions: int, *, noise: float = 1.0, **options
 
 
 def ensemble(seeds, dimension: int, size: int, precision: str = "float64", **options) -> LinearEnsemblePlusPlus:
-    """Linear Ensemble++ with all pairs of laws, unless told otherwise."""
+    """Linear Ensemble++ with all pairs of laws, unless others are given."""
     laws = {"references": LAWS, "perturbations": PERTURBATIONS, "prior_variance": literal.PRIOR_VARIANCE}
     return LinearEnsemblePlusPlus(seeds, dimension=dimension, ensemble_size=size, precision=precision, **laws | options)
 
@@ -45,31 +45,13 @@ def same(left: Trajectory, right: Trajectory, chains=slice(None), seeds=slice(No
 
 
 class Given:
-    """An environment of which there are only these games."""
+    """An environment that consists of these instances."""
 
-    def __init__(self, *games: LinearInstance) -> None:
-        self._games = games
+    def __init__(self, *instances: LinearInstance) -> None:
+        self._instances = instances
 
     def instances(self) -> Iterator[LinearInstance]:
-        return iter(self._games)
-
-
-class StepByStep:
-    """An environment that does not give its games away, so that agents play it round by round."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self.seeds, self.dimension = environment.seeds, environment.dimension
-        self.fixed_actions = environment.fixed_actions
-
-    def decisions(self) -> Decisions:
-        return self._environment.decisions()
-
-    def mean_rewards(self) -> np.ndarray:
-        return self._environment.mean_rewards()
-
-    def step(self, choice: Choice) -> Outcome:
-        return self._environment.step(choice)
+        return iter(self._instances)
 
 
 class Recorder:

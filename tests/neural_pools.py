@@ -12,10 +12,20 @@ from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.agents.neural.epsilon_greedy import EpsilonGreedy
 from ensemblepp.agents.neural.greedy import Greedy
+from ensemblepp.engines.neural.compiled import CompiledRun
 from ensemblepp.engines.neural.run import Run
+from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Neural, Quadratic
 from ensemblepp.environments.contextual import Contextual, unit_rows
 from ensemblepp.environments.pool import Pool
+
+SEEDS = (0, 1, 4)
+
+#: Name of an engine -> its kind of run.
+ENGINES: dict[str, type[Run]] = {"neural_compiled": CompiledRun, "neural_stacked": StackedRun}
+
+#: The pool on which an agent with that loss plays.
+LOSSES = {"squared": "quadratic", "cross_entropy": "neural"}
 
 #: A buffer that overflows soon, and a step size that lets 200 rounds matter.
 TRAINING = {
@@ -72,9 +82,9 @@ def build(name: str, environment: Pool, horizon: int, **changes) -> NeuralAgent:
     return kind(environment.seeds, dimension=environment.dimension, horizon=horizon, **settings)
 
 
-def play(engine: type[Run], agent: NeuralAgent, environment: Pool, horizon: int, time: np.ndarray | None = None) -> Run:
-    """A run of an engine, played to its end."""
-    run = engine(agent, environment, horizon, np.array([horizon]) if time is None else time)
+def play(kind: type[Run], agent: NeuralAgent, environment: Pool, horizon: int, time: np.ndarray | None = None) -> Run:
+    """A run of a kind, played to its end."""
+    run = kind(agent, environment, horizon, np.array([horizon]) if time is None else time)
     while agent.round < horizon:
         run.advance()
     return run
