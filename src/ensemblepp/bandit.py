@@ -133,7 +133,10 @@ class LinearInstance:
 
 
 class LinearEnvironment(Environment, Protocol):
-    """An environment of the family "linear": it can also give itself away whole; the same seed plays the same either way."""
+    """An environment of the family "linear": it can also give itself away whole; the same seed plays the same either way.
+
+    Like any environment it is played once: whole, or round by round.
+    """
 
     def instances(self) -> Iterator[LinearInstance]:
         """One instance per seed, each made when it is asked for, so that one at a time is in memory."""

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -64,7 +65,7 @@ def test_equal_datasets_give_equal_bytes(tmp_path):
 
 
 def test_equal_bytes_in_another_process_at_another_time(tmp_path):
-    script = "import sys; sys.path.insert(0, sys.argv[1]); import test_results as t; t.write_dataset(t.dataset(), sys.argv[2])"
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import test_datasets as t; t.write_dataset(t.dataset(), sys.argv[2])"
     write_dataset(dataset(), tmp_path / "here.nc")
     subprocess.run([sys.executable, "-c", script, str(Path(__file__).parent), str(tmp_path / "there.nc")], check=True)
     assert (tmp_path / "there.nc").read_bytes() == (tmp_path / "here.nc").read_bytes()
@@ -253,6 +254,9 @@ def test_two_writers_of_one_path_leave_one_valid_file(tmp_path):
 # ------------------------------------------------------------------------------------------------------- damaged files
 
 
+UNSEALED = "unfinished, or not written by this project (it does not end with its checksum); delete it and run snakemake again"
+
+
 def refusal(path: Path, **options: object) -> str:
     with pytest.raises(ResultError) as error:
         read_dataset(path, **options)
@@ -272,21 +276,48 @@ def test_a_truncated_file(tmp_path, kept):
     write_dataset(dataset(), path)
     content = path.read_bytes()
     path.write_bytes(content[: int(kept * len(content))])
-    message = refusal(path)
-    assert message.startswith("not a readable netCDF file (")
-    assert message.endswith("); delete it and run snakemake again")
+    assert refusal(path) == UNSEALED
 
 
 @pytest.mark.parametrize("content", [b"seed,regret\n0,1\n", bytes(4096), b"\x89HDF\r\n\x1a\n" + bytes(4096)])
 def test_a_file_of_another_kind(tmp_path, content):
     (tmp_path / "run.nc").write_bytes(content)
-    assert refusal(tmp_path / "run.nc").startswith("not a readable netCDF file (")
+    assert refusal(tmp_path / "run.nc") == UNSEALED
 
 
 def test_an_unfinished_file(tmp_path):
     dataset().to_netcdf(tmp_path / "run.nc")
-    expected = "unfinished netCDF file (no 'complete' mark); delete it and run snakemake again"
-    assert refusal(tmp_path / "run.nc") == expected
+    assert refusal(tmp_path / "run.nc") == UNSEALED
+
+
+def test_a_folder(tmp_path):
+    (tmp_path / "run.nc").mkdir()
+    assert refusal(tmp_path / "run.nc").startswith("cannot be read (")
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    """Anywhere: data, coordinates, attributes, HDF5's own tables, and the checksum itself."""
+    path = tmp_path / "run.nc"
+    write_dataset(dataset(), path)
+    content = path.read_bytes()
+    source = np.random.default_rng(0)
+    places = [*source.integers(8 * len(content), size=300), *range(8 * (len(content) - 70), 8 * len(content), 7)]
+    for place in map(int, places):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(flipped)
+        assert refusal(path) in (UNSEALED, "damaged (its content differs from its checksum); delete it and run snakemake again")
+    path.write_bytes(content)
+    assert read_dataset(path).identical(dataset())
+
+
+def test_other_programs_read_the_file(tmp_path):
+    """The line after HDF5's own content is in nobody's way."""
+    path = tmp_path / "run.nc"
+    write_dataset(dataset(), path)
+    xr.testing.assert_identical(xr.load_dataset(path), dataset())
+    with netCDF4.Dataset(path) as file:
+        assert set(dataset().data_vars) <= set(file.variables)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

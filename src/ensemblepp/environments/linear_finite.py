@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from ensemblepp.bandit import Choice, Decisions, LinearInstance, Outcome
-from ensemblepp.randomness.streams import GaussianRows, StepNoise, generator
+from ensemblepp.randomness.streams import StepNoise, generator
 
 
 class LinearFinite:
@@ -49,7 +49,6 @@ class LinearFinite:
         self.fixed_actions = 0
         self.theta = np.empty((len(self.seeds), dimension))
         self._actions, self._bound, self._kind, self._varying = actions, feature_bound, features, varying
-        self._prior_variance = prior_variance
         self._noise = noise
         self._noise_source = StepNoise(self.seeds, "reward_noise", 1)
         self._sources = [generator(seed, "environment") for seed in self.seeds]
@@ -76,9 +75,7 @@ class LinearFinite:
         return Outcome(mean + self._noise * self._noise_source.next(), means.max(axis=1, keepdims=True) - mean)
 
     def instances(self) -> Iterator[LinearInstance]:
-        for seed in self.seeds:
-            source, noise = generator(seed, "environment"), GaussianRows(seed, "reward_noise", 1)
-            theta = np.sqrt(self._prior_variance) * source.standard_normal(self.dimension)
+        for seed, theta, source, noise in zip(self.seeds, self.theta, self._sources, self._noise_source.rows, strict=True):
             yield LinearInstance(
                 seed=seed,
                 theta=theta,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ensemblepp.bandit import Choice, LinearInstance, Outcome, SphereDecisions
-from ensemblepp.randomness.streams import GaussianRows, StepNoise, generator
+from ensemblepp.randomness.streams import StepNoise, generator
 
 
 class LinearSphere:
@@ -47,8 +47,7 @@ class LinearSphere:
         return Outcome(mean + self._noise * self._noise_source.next(), self._best - mean)
 
     def instances(self) -> Iterator[LinearInstance]:
-        for seed, theta in zip(self.seeds, self.theta, strict=True):
-            noise = GaussianRows(seed, "reward_noise", 1)
+        for seed, theta, noise in zip(self.seeds, self.theta, self._noise_source.rows, strict=True):
             yield LinearInstance(
                 seed=seed, theta=theta, reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0]
             )

@@ -1,7 +1,8 @@
 """Random streams: every seed owns independent, named streams that depend on (seed, stream name) and on nothing else.
 
 So all agents meet the same environments and the same reward noise at the same seed (paired comparison), and a seed's
-draws do not depend on its block, on how many seeds run beside it, on the device or on the agent.
+draws do not depend on its block, on how many seeds run beside it, on the device or on the agent. Two uses of one stream would
+draw the same numbers: nothing opens a name twice in a run.
 """
 
 from __future__ import annotations
@@ -9,11 +10,33 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
-Stream = Literal["environment", "reward_noise", "agent", "perturbation", "reference", "minibatch"]
+#: Every stream, and what is drawn from it.
+STREAMS = {
+    "environment": "what a seed's bandit is: theta*, the reward function, decision sets and candidates, the order of contexts",
+    "environment/offers": "which candidates a round offers",
+    "reward_noise": "noise of the rewards",
+    "agent": "initial parameters that are trained: the factor A_0; the trunk and its heads",
+    "agent/prior": "parameters that stay fixed: prior heads, prior networks",
+    "agent/probes": "samples that an agent's spread is measured over",
+    "agent/langevin": "seed of the noise of Langevin steps",
+    "reference": "the Gaussian vectors behind zeta, and behind exact posterior draws",
+    "reference/member": "which member of an ensemble acts",
+    "reference/actions": "one Gaussian number for every action on offer",
+    "reference/units": "which units are dropped in a round",
+    "reference/wander": "whether a round's action is random, and which it is",
+    "perturbation": "the Gaussian vectors behind z",
+    "perturbation/coins": "weights of the bootstrap",
+    "minibatch": "which samples a gradient step takes",
+    "minibatch/directions": "update directions of continuous laws",
+    "minibatch/indices": "indices of a gradient step that are drawn for every sample",
+    "minibatch/units": "which units are dropped in a gradient step",
+}
+
+#: Streams of a user's own agents and environments begin like this; they are as many as are wanted.
+OWN = "own/"
 
 #: Widest per-step Gaussian vector: the largest ensemble size, and the largest dimension of exact Thompson sampling.
 MAX_WIDTH = 1024
@@ -24,7 +47,18 @@ _BOUNDS = (0, 1, 16, 64, 128, 256, 512, MAX_WIDTH)
 
 
 def generator(seed: int, stream: str) -> np.random.Generator:
-    """The generator of one named stream of one seed."""
+    """The generator of one named stream of one seed.
+
+    Raises:
+        ValueError: the name is neither in `STREAMS` nor begins with `OWN`.
+    """
+    if stream not in STREAMS and not stream.startswith(OWN):
+        known = ", ".join(STREAMS)
+        raise ValueError(f"unknown stream '{stream}': one of {known}, or one of your own that begins with '{OWN}'")
+    return _open(seed, stream)
+
+
+def _open(seed: int, stream: str) -> np.random.Generator:
     name = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "big")
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, name])))
 
@@ -41,15 +75,15 @@ class GaussianRows:
         width: entries per step, 1 to `MAX_WIDTH`.
 
     Raises:
-        ValueError: `width` is not in 1..`MAX_WIDTH`.
+        ValueError: `width` is not in 1..`MAX_WIDTH`, or the stream is unknown.
     """
 
-    def __init__(self, seed: int, stream: Stream, width: int) -> None:
+    def __init__(self, seed: int, stream: str, width: int) -> None:
         if not 1 <= width <= MAX_WIDTH:
             raise ValueError(f"width must be in 1..{MAX_WIDTH}, found {width}")
         self._width = width
         self._parts = [
-            (generator(seed, stream if start == 0 else f"{stream}/{start}"), start, end)
+            (generator(seed, stream) if start == 0 else _open(seed, f"{stream}/{start}"), start, end)
             for start, end in itertools.pairwise(_BOUNDS)
             if start < width
         ]
@@ -72,11 +106,12 @@ class StepNoise:
         chunk: steps drawn at once; changes memory and speed, never the values.
 
     Raises:
-        ValueError: `width` is not in 1..`MAX_WIDTH`.
+        ValueError: `width` is not in 1..`MAX_WIDTH`, or the stream is unknown.
     """
 
-    def __init__(self, seeds: Sequence[int], stream: Stream, width: int, chunk: int = 64) -> None:
-        self._rows = [GaussianRows(seed, stream, width) for seed in seeds]
+    def __init__(self, seeds: Sequence[int], stream: str, width: int, chunk: int = 64) -> None:
+        #: per seed, for those who take its vectors many at a time
+        self.rows = [GaussianRows(seed, stream, width) for seed in seeds]
         self._table = np.empty((len(seeds), chunk, width))
         self._position = chunk
 
@@ -84,7 +119,7 @@ class StepNoise:
         """The next step's vectors, shape (seeds, width), float64."""
         chunk = self._table.shape[1]
         if self._position == chunk:
-            for table, rows in zip(self._table, self._rows, strict=True):
+            for table, rows in zip(self._table, self.rows, strict=True):
                 table[...] = rows.take(chunk)
             self._position = 0
         self._position += 1

@@ -82,7 +82,15 @@ def _dataset(trajectory: Trajectory, agent: Agent, spec: Mapping[str, Any], code
         return np.moveaxis(values.reshape(shape), 0, 2)
 
     dims = ("reference", "perturbation", "seed")
-    coordinates = {"reference": references, "perturbation": perturbations, "seed": list(seeds), "time": trajectory.time}
+    coordinates: dict[str, Any] = {
+        "environment": spec["environment"]["name"],
+        "agent": spec["agent"]["name"],
+        "ensemble_size": spec["ensemble_size"],
+        "reference": references,
+        "perturbation": perturbations,
+        "seed": list(seeds),
+        "time": trajectory.time,
+    }
     variables = {
         name: ((*dims, "time"), unfold(getattr(trajectory, name)), {"long_name": text})
         for name, text in (

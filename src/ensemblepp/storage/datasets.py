@@ -1,13 +1,17 @@
-"""Results on disk: one atomic, verified way to write netCDF and JSON, and one way to read them back.
+"""Files on disk: one atomic, verified way to write netCDF and JSON, and one way to read them back.
 
 A file that exists under its final name is whole: it was written under a temporary name in the same folder, read
 back, flushed to the disk and renamed. Equal datasets give equal bytes, so what changes from run to run (wall
 seconds, dates, versions) never goes into netCDF but into a JSON file beside it.
+
+A netCDF file ends with a line that holds the checksum of all bytes before it. HDF5 ignores what follows its own content, so
+other programs read the file as it is; here the line is compared first, as a damaged file can crash the library that reads it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -20,7 +24,9 @@ import xarray as xr
 
 from ensemblepp.errors import ResultError
 
-COMPLETE = "complete"
+#: The last line of a netCDF file.
+SEAL = b"\nsha256 %s\n"
+SEAL_LENGTH = len(SEAL % bytes(64))
 
 
 @contextlib.contextmanager
@@ -53,7 +59,6 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> None:
     Raises:
         ResultError: it cannot be written, or what was read back differs from what was to be written.
     """
-    dataset = dataset.assign_attrs({COMPLETE: 1})
     numeric = [name for name, variable in dataset.data_vars.items() if variable.dtype.kind in "iufb"]
     encoding = {
         name: {"zlib": True, "complevel": 4, "shuffle": True, "fletcher32": True} for name in numeric if dataset[name].ndim
@@ -66,6 +71,9 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> None:
         with xr.open_dataset(temporary, engine="netcdf4") as stored:
             if not stored.load().identical(dataset):
                 raise ResultError(f"{path}: what was written could not be read back; is the disk full?")
+        with temporary.open("r+b") as file:
+            content = file.read()
+            file.write(SEAL % hashlib.sha256(content).hexdigest().encode())
 
 
 def read_dataset(path: str | Path, *, finite: tuple[str, ...] = ()) -> xr.Dataset:
@@ -76,19 +84,23 @@ def read_dataset(path: str | Path, *, finite: tuple[str, ...] = ()) -> xr.Datase
         finite: names of variables that must hold finite numbers only.
 
     Raises:
-        ResultError: the file is missing, truncated, unfinished, or a variable of `finite` holds NaN or infinity.
+        ResultError: the file is missing, not as it was written, or a variable of `finite` holds NaN or infinity.
     """
     path = Path(path)
     remedy = "delete it and run snakemake again"
     if not path.exists():
         raise ResultError(f"{path}: no such file; run snakemake to make it")
     try:
-        with xr.open_dataset(path, engine="netcdf4") as stored:
-            dataset = stored.load()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ResultError(f"{path}: not a readable netCDF file ({error}); {remedy}") from error
-    if dataset.attrs.pop(COMPLETE, None) != 1:
-        raise ResultError(f"{path}: unfinished netCDF file (no '{COMPLETE}' mark); {remedy}")
+        content = path.read_bytes()
+    except OSError as error:
+        raise ResultError(f"{path}: cannot be read ({error}); {remedy}") from error
+    seal, content = content[-SEAL_LENGTH:], memoryview(content)[:-SEAL_LENGTH]
+    if not seal.startswith(SEAL.split(b"%")[0]):
+        raise ResultError(f"{path}: unfinished, or not written by this project (it does not end with its checksum); {remedy}")
+    if seal != SEAL % hashlib.sha256(content).hexdigest().encode():
+        raise ResultError(f"{path}: damaged (its content differs from its checksum); {remedy}")
+    with xr.open_dataset(path, engine="netcdf4") as stored:
+        dataset = stored.load()
     for name in finite:
         if name not in dataset or not dataset[name].size:
             raise ResultError(f"{path}: variable '{name}' is missing or empty; {remedy}")
