@@ -21,7 +21,7 @@ class Contextual(Pool):
 
     Args:
         seeds: one independent order of the rows and one reward noise per seed.
-        contexts: (rows, d) float32.
+        contexts: (rows, width), kept as float32; d = actions x width.
         means: (rows, actions) noise-free reward of every action.
         noise: standard deviation of the reward noise.
         passes: how often every row may be shown.
@@ -29,12 +29,8 @@ class Contextual(Pool):
 
     def __init__(self, seeds: Sequence[int], contexts: np.ndarray, means: np.ndarray, *, noise: float, passes: int) -> None:
         seeds, actions = tuple(seeds), means.shape[1]
-        rows, width = contexts.shape
-        table = np.zeros((rows, actions, actions, width), dtype=np.float32)
-        blocks = np.arange(actions)
-        table[:, blocks, blocks] = contexts[:, None]
-        items = table.reshape(1, rows * actions, actions * width)
-        super().__init__(seeds, items, means.reshape(1, -1).astype(float), fixed_actions=actions)
+        table = np.ascontiguousarray(contexts, dtype=np.float32)[None]
+        super().__init__(seeds, table, means.reshape(1, -1).astype(float), blocks=actions, fixed_actions=actions)
         self._noise = noise
         self._noise_sources = [GaussianRows(seed, "reward_noise", 1) for seed in seeds]
         self._passes = passes

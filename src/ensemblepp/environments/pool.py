@@ -28,8 +28,10 @@ class Pool:
 
     Args:
         seeds: the seeds.
-        table: (seeds or 1, items, d) float32 features; one list for all seeds, or one for each.
+        table: (seeds or 1, rows, width) float32 features; one list for all seeds, or one for each.
         means: (seeds or 1, items) noise-free rewards.
+        blocks: with 1 an item is a row of the table, d = width. With more, item i is row i // blocks in block i % blocks of
+            R^{blocks width}, zeros elsewhere: a context under every fixed action, of which only the context is kept.
         bernoulli: whether rewards are 1 with probability mean, else 0; otherwise they are mean plus noise.
         fixed_actions: number of actions whose meaning is the same in every round, else 0.
 
@@ -39,14 +41,22 @@ class Pool:
     family = "pool"
 
     def __init__(
-        self, seeds: Sequence[int], table: np.ndarray, means: np.ndarray, *, bernoulli: bool = False, fixed_actions: int = 0
+        self,
+        seeds: Sequence[int],
+        table: np.ndarray,
+        means: np.ndarray,
+        *,
+        blocks: int = 1,
+        bernoulli: bool = False,
+        fixed_actions: int = 0,
     ) -> None:
         self.seeds = tuple(seeds)
         self.table = table
         self.means = means
+        self.blocks = blocks
         self.bernoulli = bernoulli
         self.fixed_actions = fixed_actions
-        self.dimension = table.shape[-1]
+        self.dimension = blocks * table.shape[-1]
         self._ahead = Rounds(np.empty((len(self.seeds), 0, 1), dtype=np.intp), np.empty((len(self.seeds), 0)))
         self._position = 0
 
@@ -54,9 +64,18 @@ class Pool:
         """The next rounds, at least one and at most `rounds` of them."""
         raise NotImplementedError
 
+    def features(self, items: np.ndarray) -> np.ndarray:
+        """(seeds, ..., d) float32 features of items, (seeds, ...)."""
+        own = np.arange(len(self.table)).reshape(-1, *[1] * (items.ndim - 1)) if len(self.table) > 1 else 0
+        if self.blocks == 1:
+            return self.table[own, items]
+        row, block = np.divmod(items, self.blocks)
+        features = np.zeros((items.size, self.blocks, self.table.shape[-1]), dtype=self.table.dtype)
+        features[np.arange(items.size), block.ravel()] = self.table[own, row].reshape(items.size, -1)
+        return features.reshape(*items.shape, self.dimension)
+
     def decisions(self) -> Decisions:
-        seeds = np.arange(len(self.table))[:, None] if len(self.table) > 1 else 0
-        return Decisions(self.table[seeds, self._offers()])
+        return Decisions(self.features(self._offers()))
 
     def mean_rewards(self) -> np.ndarray:
         return np.take_along_axis(self.means, self._offers(), axis=1)

@@ -54,7 +54,7 @@ class CompiledRun(run.Run):
         offers = self._offers[:, start:stop]
         offsets = np.empty((1, 1, 0, 0), dtype=np.float32)
         if heads.offsets:
-            features = self.environment.table[self.table_of[:, None, None], offers[self.seed_of]]
+            features = self.environment.features(offers)[self.seed_of]
             with torch.no_grad():
                 flat = agent.offsets(torch.from_numpy(features).flatten(1, 2))
             offsets = flat.unflatten(1, features.shape[1:3]).numpy()
@@ -80,8 +80,7 @@ class CompiledRun(run.Run):
         agent._left -= rounds
         agent._place += rounds
         if agent.round == self.time[len(self.stored.get("regret", ()))]:
-            last = offers[self.seed_of, -1]
-            agent._offered = torch.from_numpy(self.environment.table[self.table_of[:, None], last])
+            agent._offered = torch.from_numpy(self.environment.features(offers[:, -1])[self.seed_of])
 
     def _shape(self, heads: LinearHeads) -> kernel.Shape:
         agent = self.agent
@@ -111,8 +110,8 @@ class CompiledRun(run.Run):
         )
 
     def _environment(self) -> kernel.Environment:
-        environment = self.environment
-        return kernel.Environment(environment.table, environment.means, self.table_of, environment.bernoulli)
+        own = self.environment
+        return kernel.Environment(own.table, own.blocks, own.means, self.table_of, self.means_of, own.bernoulli)
 
     def _state(self, heads: LinearHeads) -> kernel.State:
         agent = self.agent

@@ -43,9 +43,11 @@ class Shape(NamedTuple):
 class Environment(NamedTuple):
     """The environment."""
 
-    table: np.ndarray  #: (tables, items, d) float32
+    table: np.ndarray  #: (tables, rows, width) float32
+    blocks: int  #: item i is row i // blocks, in block i % blocks of the features
     means: np.ndarray  #: (tables, items) float64
-    row: np.ndarray  #: (chains,) which table is whose
+    table_of: np.ndarray  #: (chains,) which table is whose
+    means_of: np.ndarray  #: (chains,) the same of the means
     bernoulli: bool
 
 
@@ -80,6 +82,16 @@ class State(NamedTuple):
     explored: np.ndarray  #: (chains,) int64
     loss: np.ndarray  #: (chains,) float32
     action: np.ndarray  #: (chains, horizon) int32, or empty
+
+
+@_compiled
+def _gather(table, blocks, item, features):
+    """Write the features of an item, (d,)."""
+    width = table.shape[1]
+    if blocks > 1:
+        features[:] = np.float32(0)
+    first = item % blocks * width
+    features[first : first + width] = table[item // blocks]
 
 
 @_compiled
@@ -331,14 +343,15 @@ def play(shape, environment, draws, state, done):
     means = np.empty(actions)
     for chain in range(chains):
         row, seed = state.flat[chain], draws.seed[chain]
-        table, mean_of = environment.table[environment.row[chain]], environment.means[environment.row[chain]]
+        table, mean_of = environment.table[environment.table_of[chain]], environment.means[environment.means_of[chain]]
+        blocks = environment.blocks
         _head_matrix(shape, row, state.prior[chain], matrix)
         for ahead in range(rounds):
             clock = done + ahead
             offers = draws.offers[seed, ahead]
             for i in range(actions):
                 means[i] = mean_of[offers[i]]
-                work[i * dimension : (i + 1) * dimension] = table[offers[i]]
+                _gather(table, blocks, offers[i], work[i * dimension : (i + 1) * dimension])
             _forward(shape, row, work, places, actions)
             hidden = work[places[layers] : places[layers] + actions * width].reshape(actions, width)
             np.dot(hidden, matrix, scores)
@@ -373,7 +386,7 @@ def play(shape, environment, draws, state, done):
             for step in range(steps):
                 for i in range(batch):
                     slot = int(draws.minibatch[chain, ahead, step, i] * np.float32(stored))
-                    work[i * dimension : (i + 1) * dimension] = table[state.item[chain, slot]]
+                    _gather(table, blocks, state.item[chain, slot], work[i * dimension : (i + 1) * dimension])
                     rewards[i] = state.reward[chain, slot]
                     for m in range(shape.members):
                         extras[i, m] = state.extra[chain, slot, m]

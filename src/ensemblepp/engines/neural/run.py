@@ -31,9 +31,12 @@ class Run:
         self.stored: dict[str, list[np.ndarray]] = {}
         small = stores_actions(len(agent.seeds), len(agent.chains), horizon)
         self.action = torch.zeros(chains, horizon, dtype=torch.int32, device=device) if small else None
-        # the seed's row of the tables; one table may serve all seeds
+        # which table and which means are whose; one may serve all seeds
         self.seed_of = np.arange(chains) // len(agent.chains)
-        self.table_of = self.seed_of if len(environment.table) > 1 else np.zeros(chains, dtype=np.intp)
+        self.table_of, self.means_of = (
+            self.seed_of if len(lists) > 1 else np.zeros(chains, dtype=np.intp)
+            for lists in (environment.table, environment.means)
+        )
         self._ahead = 0
 
     def advance(self) -> None:

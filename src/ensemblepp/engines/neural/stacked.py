@@ -24,9 +24,9 @@ class StackedRun(run.Run):
         super().__init__(agent, environment, horizon, time)
         self._table = torch.from_numpy(environment.table).to(agent.device)
         self._mean = torch.from_numpy(np.ascontiguousarray(environment.means)).to(agent.device)
-        tables, items, _ = environment.table.shape
-        rows = self.table_of if tables > 1 else np.zeros(agent.stack, dtype=np.intp)
-        self._first_item = torch.from_numpy(rows * items).to(agent.device)
+        self._first_row = torch.from_numpy(self.table_of * environment.table.shape[1]).to(agent.device)
+        self._first_mean = torch.from_numpy(self.means_of * environment.means.shape[1]).to(agent.device)
+        self._blocks = torch.arange(environment.blocks, device=agent.device)[:, None]
         self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
 
     def put(self, offers: np.ndarray, noise: np.ndarray) -> None:
@@ -51,13 +51,13 @@ class StackedRun(run.Run):
     def _round(self, trains: bool) -> None:
         """One round on the device; nothing in it waits for the host."""
         agent = self.agent
-        offers = agent.now("offers") + self._first_item[:, None]
-        features = self._table.flatten(0, 1).index_select(0, offers.flatten()).unflatten(0, offers.shape)
+        offers = agent.now("offers")
+        features = self._features(offers)
         if agent._offered is None:
             agent._offered = torch.empty_like(features)
         agent._offered.copy_(features)
         chosen = agent.choose(features)
-        means = self._mean.flatten().index_select(0, offers.flatten()).unflatten(0, offers.shape)
+        means = _rows(self._mean.flatten(), offers + self._first_mean[:, None])
         mean = means.gather(1, chosen[:, None])[:, 0]
         noise = self._reward_noise.index_select(1, agent._place)[:, 0]
         reward = (noise < mean).to(torch.float64) if self.environment.bernoulli else mean + noise
@@ -67,10 +67,20 @@ class StackedRun(run.Run):
         self.optimal += regret == 0
         if self.action is not None:
             self.action.index_copy_(1, agent.clock, chosen[:, None].to(torch.int32))
-        item = offers.gather(1, chosen[:, None])[:, 0] - self._first_item
+        item = offers.gather(1, chosen[:, None])[:, 0]
         agent.observe(features[torch.arange(len(chosen), device=chosen.device), chosen], reward.to(torch.float32), item)
         if trains:
             agent.train()
+
+    def _features(self, items: torch.Tensor) -> torch.Tensor:
+        """(chains, actions, dimension) features of the chains' items, (chains, actions)."""
+        table, blocks = self._table.flatten(0, 1), len(self._blocks)
+        rows = _rows(table, items // blocks + self._first_row[:, None])
+        if blocks == 1:
+            return rows
+        # a fill and no product: zeros are positive, whatever the context's sign
+        elsewhere = (items % blocks)[..., None, None] != self._blocks
+        return rows[:, :, None].masked_fill(elsewhere, 0.0).flatten(2)
 
     def _replay(self, trains: bool) -> None:
         """The round as a CUDA graph: the first of a kind runs as it is, the second is captured."""
@@ -101,6 +111,11 @@ class StackedRun(run.Run):
     def __getstate__(self) -> dict[str, Any]:
         # graphs are captured anew
         return self.__dict__ | {"_graphs": {}, "_warmed": set()}
+
+
+def _rows(table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """The entries of `table`, (rows, ...), at `places`, of any shape."""
+    return table.index_select(0, places.flatten()).unflatten(0, places.shape)
 
 
 play = partial(run.play, StackedRun)
