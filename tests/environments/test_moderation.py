@@ -5,9 +5,8 @@ import pytest
 import xarray as xr
 
 from ensemblepp.bandit import Choice
-from ensemblepp.data.lines import BLOCK
 from ensemblepp.engines.choice import simulate
-from ensemblepp.environments.moderation import PUBLISH, Moderation
+from ensemblepp.environments.moderation import BLOCK, PUBLISH, Moderation
 from ensemblepp.errors import ResultError
 from ensemblepp.storage.datasets import write_dataset
 
