@@ -16,7 +16,8 @@ class Block:
         results: the folder of the scale's results.
         spec: the resolved specification, which is everything that a run depends on beside code and input files:
 
-            environment, agent   {"name", "kind", "options"}, and "class" where the kind is custom
+            environment, agent   {"name", "kind", "options"}, and "class" where the kind is custom; a law of the user's is not
+                                 its name but {"name", "function", "normalise"}
             engine               a key of `registry.ENGINES`
             device               "cpu" or "cuda"
             ensemble_size        M; 0 for agents without an ensemble
@@ -45,4 +46,14 @@ class Block:
     def code(self) -> tuple[str, ...]:
         """What its numbers come from, for `runs.fingerprint`: its environment, its agent, its engine, and what runs them."""
         engine = registry.ENGINES[self.spec["engine"]]
-        return registry.environment_path(self.spec), registry.agent_path(self.spec), engine, "ensemblepp.runs.block"
+        classes = registry.environment_path(self.spec), registry.agent_path(self.spec)
+        return *classes, *self._laws, engine, "ensemblepp.runs.block"
+
+    @property
+    def _laws(self) -> tuple[str, ...]:
+        """The functions of the user's laws (`randomness.distributions.law`)."""
+        options = self.spec["agent"]["options"]
+        named = [options.get(role, []) for role in ("references", "perturbations", "update")]
+        entries = [entry for value in named for entry in (value if isinstance(value, list) else [value])]
+        places = {entry["function"] for entry in entries if isinstance(entry, dict) and entry.keys() >= {"name", "function"}}
+        return tuple(sorted(places))

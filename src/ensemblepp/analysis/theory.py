@@ -22,8 +22,6 @@ from typing import Any, Literal
 import numpy as np
 from scipy import optimize, special
 
-from ensemblepp.randomness.distributions import Law
-
 #: delta where a number is wanted; the paper leaves it open.
 DELTA = 0.05
 
@@ -37,7 +35,7 @@ SquaredThreshold = Literal[1, 2]
 # ---------------------------------------------------------------------------------------------------------- optimism
 
 
-def optimism_claimed(law: Law, size: int) -> float:
+def optimism_claimed(law: str, size: int) -> float:
     """p(P) as Table "zeta" (appendix) states it, for threshold 1; NaN for "sparse", for which the paper claims nothing.
 
     The Gaussian's 1 / (4 sqrt(e pi)) is 0.0855 and the sphere's 1/2 - e^(1/12) / sqrt(2 pi) is 0.0664; the paper prints 0.0856
@@ -52,7 +50,7 @@ def optimism_claimed(law: Law, size: int) -> float:
     }[law]
 
 
-def optimism(law: Law, size: int, squared_threshold: SquaredThreshold) -> float:
+def optimism(law: str, size: int, squared_threshold: SquaredThreshold) -> float:
     """p(P): the least P(<zeta, v> >= sqrt(squared_threshold)) over all unit vectors v in R^M, exactly.
 
     gaussian: the normal tail, for every v.
@@ -119,7 +117,7 @@ def _sparse_count(size: int, squared_threshold: int) -> int:
 # ----------------------------------------------------------------------------------------------------- concentration
 
 
-def concentration_claimed(law: Law, size: int, actions: int | None, delta: float = DELTA) -> float:
+def concentration_claimed(law: str, size: int, actions: int | None, delta: float = DELTA) -> float:
     """rho(P) of Table "zeta" with the constants of the appendix; `actions` None is a compact set.
 
     rho_1 = sqrt(2 M log(2M/delta)) bounds the Gaussian's norm, rho_2 = sqrt(M) that of all other laws (exactly), and
@@ -132,7 +130,7 @@ def concentration_claimed(law: Law, size: int, actions: int | None, delta: float
     return min(norm, math.sqrt(math.log(2 * actions / delta)))
 
 
-def concentration_corrected(law: Law, size: int, actions: int | None, delta: float = DELTA) -> float:
+def concentration_corrected(law: str, size: int, actions: int | None, delta: float = DELTA) -> float:
     """rho(P) that a union bound over tails exp(-x^2/2) does give: sqrt(2 log(2K/delta)) in place of rho_3.
 
     For one round, as in the paper's proof. Its definition of reasonableness asks for all rounds together, hence delta / T, and
@@ -144,7 +142,7 @@ def concentration_corrected(law: Law, size: int, actions: int | None, delta: flo
     return min(norm, math.sqrt(2 * math.log(2 * actions / delta)))
 
 
-def violation(law: Law, size: int, actions: int | None, bound: float) -> float:
+def violation(law: str, size: int, actions: int | None, bound: float) -> float:
     """P(|<zeta, v_a>| > bound for some of K actions), for independent v_a that are uniform on the unit sphere of R^M.
 
     With `actions` None, a compact set, P(|zeta| > bound). Against uniform directions all vectors of norm sqrt(M) are alike, so
@@ -183,7 +181,7 @@ def gaussian_violation(actions: int, bound: float, sides: Literal[1, 2] = 2) -> 
     return -math.expm1(actions * math.log1p(-sides * float(special.ndtr(-bound))))
 
 
-def concentration_needed(law: Law, size: int, actions: int | None, delta: float = DELTA) -> float:
+def concentration_needed(law: str, size: int, actions: int | None, delta: float = DELTA) -> float:
     """The least rho with `violation` of at most delta; for a compact set (`actions` None) the 1 - delta quantile of |zeta|."""
     if law == "gaussian":
         norm = math.sqrt(special.chdtri(size, delta))

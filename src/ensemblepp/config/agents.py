@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ensemblepp.bandit import AgentFamily
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
+from ensemblepp.config.fields import Place
 from ensemblepp.config.linear_agents import (
     EnsembleSamplingAgent,
     LinearEnsembleAgent,
@@ -29,7 +30,6 @@ from ensemblepp.config.neural_agents import (
     NeuralTSAgent,
     NeuralUCBAgent,
 )
-from ensemblepp.randomness.distributions import Law, Perturbation
 
 
 class PairAgent(AgentModel):
@@ -37,15 +37,15 @@ class PairAgent(AgentModel):
 
     kind: Literal["pair"]
     of: str = Field(description="name of the linear_ensemblepp agent")
-    reference: Law = Field(description="one of its references")
-    perturbation: Perturbation = Field(description="one of its perturbations")
+    reference: str = Field(description="one of its references")
+    perturbation: str = Field(description="one of its perturbations")
 
 
 class CustomAgent(PlayingModel):
     """An agent of your own: any class with the interface of `ensemblepp.bandit.Agent`."""
 
     kind: Literal["custom"]
-    class_path: str = Field(alias="class", description="`package.module:Class`", pattern=r"^[\w.]+:\w+$")
+    class_path: Place = Field(alias="class", description="`package.module:Class`")
     plays_as: Literal["any", "linear", "neural", "linear_heads"] = Field(
         "any",
         description="any: round by round; linear, neural, linear_heads: by the engines for classes derived from "

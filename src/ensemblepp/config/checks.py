@@ -10,31 +10,35 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from ensemblepp.config import own_code
+from ensemblepp.config import laws, own_code
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
-from ensemblepp.config.environments import LinearSphereEnvironment, ModerationEnvironment
+from ensemblepp.config.environments import CustomEnvironment, LinearSphereEnvironment, ModerationEnvironment
 from ensemblepp.config.linear_agents import LinearEnsembleAgent, LinearUCBAgent
 from ensemblepp.config.neural_agents import NeuralAgentModel
-from ensemblepp.config.resolution import ARTEFACTS, Config, own_values, with_options
-from ensemblepp.config.studies import Study
+from ensemblepp.config.resolution import ARTEFACTS, ENTRY_POINTS, Config, own_values, with_options
+from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
+from ensemblepp.randomness.distributions import is_taken
 
 #: Where each top-level key is written.
 FILES = {
     "environments": "config/environments.yaml",
     "language_models": "config/environments.yaml",
     "protocols": "config/agents.yaml",
+    "laws": "config/agents.yaml",
     "agents": "config/agents.yaml",
+    "figures": "config/studies.yaml",
+    "tables": "config/studies.yaml",
     "studies": "config/studies.yaml",
 }
 CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 
-#: The function that makes a module of ensemblepp.figures or ensemblepp.tables one that a study can declare.
-_ENTRY_POINTS = {"figures": "draw", "tables": "build"}
-
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
+
+#: Of figures and tables: a hyphen ends the name of the study, before theirs, in a file's name.
+_ARTEFACT_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 
 def in_words(fault: Mapping[str, Any]) -> str:
@@ -57,13 +61,17 @@ def in_words(fault: Mapping[str, Any]) -> str:
 
 def faults_of(config: Config) -> Iterator[str]:
     """Every fault of a configuration whose types are right, a line each."""
-    for key in ("environments", "language_models", "protocols", "agents", "studies"):
+    for key in ("environments", "language_models", "protocols", "laws", "agents", "studies"):
         for name in getattr(config, key):
             if not _NAME.fullmatch(name):
                 yield f"{FILES[key]}: {key}.{name}: a name has lower-case letters, digits, '+', '-' and '.' only"
     yield from _check_environments(config)
+    yield from _check_laws(config)
     yield from _check_protocols(config)
     yield from _check_agents(config)
+    for kind in ARTEFACTS:
+        for name, artefact in getattr(config, kind).items():
+            yield from _check_artefact(kind, name, artefact)
     for name, study in config.studies.items():
         yield from _check_study(config, name, study)
     if config.mirror_folder and not Path(config.mirror_folder).is_dir():
@@ -73,6 +81,15 @@ def faults_of(config: Config) -> Iterator[str]:
 
 def _check_environments(config: Config) -> Iterator[str]:
     for name, environment in config.environments.items():
+        if isinstance(environment, CustomEnvironment):
+            where = f"{FILES['environments']}: environments.{name}"
+            layers = {"options": environment.arguments}
+            yield from _check_class(where, environment.class_path, layers, own_code.ENVIRONMENT)
+            takes = own_code.keywords(environment.class_path)
+            if environment.inputs and not takes.hands_on and "inputs" not in takes.named:
+                yield f"{where}.inputs: found {environment.inputs}: {environment.class_path} takes no inputs"
+            if not environment.inputs and "inputs" in takes.required:
+                yield f"{where}.inputs: field required: {environment.class_path} has no default for it"
         model = getattr(environment, "language_model", None)
         if model is not None and model not in config.language_models:
             allowed = ", ".join(config.language_models) or "none is declared"
@@ -80,11 +97,41 @@ def _check_environments(config: Config) -> Iterator[str]:
             yield f"{where}: found '{model}': must be one of language_models: {allowed}"
 
 
+def _check_laws(config: Config) -> Iterator[str]:
+    for name, law in config.laws.items():
+        where = f"{FILES['laws']}: laws.{name}"
+        if is_taken(name):
+            yield f"{where}: there is a law of this name already"
+        if fault := own_code.function_fault(law.function):
+            yield f"{where}.function: found '{law.function}': {fault}"
+
+
+def _check_artefact(kind: str, name: str, artefact: OwnArtefact) -> Iterator[str]:
+    where = f"{FILES[kind]}: {kind}.{name}"
+    if not _ARTEFACT_NAME.fullmatch(name):
+        yield f"{where}: a name has lower-case letters, digits and '_' only"
+    if name in presentable(kind):
+        yield f"{where}: there is a module ensemblepp.{kind}.{name} already"
+    if fault := own_code.function_fault(artefact.function):
+        yield f"{where}.function: found '{artefact.function}': {fault}"
+    if artefact.caption_file and not Path(artefact.caption_file).is_file():
+        yield f"{where}.caption: found '{artefact.caption_file}': no such file"
+
+
 def _check_agents(config: Config) -> Iterator[str]:
     for name, agent in config.agents.items():
         where = f"{FILES['agents']}: agents.{name}"
         if isinstance(agent, CustomAgent):
-            yield from _check_custom(where, agent)
+            layers = {"hyperparameters": agent.hyperparameters}
+            layers |= {f"per_environment.{key}": values for key, values in agent.per_environment.items()}
+            shared = config.protocols.get(agent.protocol or "", {}).values()
+            yield from _check_class(
+                where, agent.class_path, layers, own_code.AGENT, {key for values in shared for key in values}
+            )
+        elif isinstance(agent, PlayingModel):
+            yield from (f"{where}.{fault}" for fault in laws.unknown(own_values(agent), config.laws))
+            for key, values in agent.per_environment.items():
+                yield from (f"{where}.per_environment.{key}.{fault}" for fault in laws.unknown(values, config.laws))
         if isinstance(agent, PairAgent):
             yield from _check_pair(config, where, agent)
         protocol = getattr(agent, "protocol", None)
@@ -113,6 +160,7 @@ def _check_protocols(config: Config) -> Iterator[str]:
             if key not in config.environments and key not in kinds:
                 yield f"{where}: found '{key}': must be the name or kind of an environment"
                 continue
+            yield from (f"{where}.{key}.{fault}" for fault in laws.unknown(values, config.laws))
             for field, value in values.items():
                 if field not in known:
                     yield f"{where}.{key}.{field}: unknown key; agents have {', '.join(known)}"
@@ -142,27 +190,33 @@ def _check_pair(config: Config, where: str, pair: PairAgent) -> Iterator[str]:
             yield f"{where}.{role}: found '{getattr(pair, role)}': agent '{pair.of}' runs {', '.join(laws)}"
 
 
-def _check_custom(where: str, agent: CustomAgent) -> Iterator[str]:
-    """The class of a custom agent and the names of its keyword arguments, read without importing it."""
-    node, fault = own_code.definition(agent.class_path)
+def _check_class(
+    where: str, place: str, layers: Mapping[str, Mapping[str, Any]], given: Collection[str], shared: Collection[str] = ()
+) -> Iterator[str]:
+    """A class of the user's and the names of its keyword arguments, read without importing it.
+
+    `layers` are the places of `where` that state some; `given` are stated for every class; `shared` may be stated elsewhere.
+    """
+    node, fault = own_code.definition(place)
     if node is None:
-        yield f"{where}.class: found '{agent.class_path}': {fault}"
+        yield f"{where}.class: found '{place}': {fault}"
         return
-    named, hands_on = own_code.keywords(agent.class_path)
-    layers = {"hyperparameters": agent.hyperparameters}
-    layers |= {f"per_environment.{key}": values for key, values in agent.per_environment.items()}
-    for place, values in layers.items():
+    takes = own_code.keywords(place)
+    for layer, values in layers.items():
         for key in values:
-            if not hands_on and key not in named:
-                allowed = ", ".join(sorted(named)) or "none"
-                yield f"{where}.{place}.{key}: unknown key; {node.name} takes {allowed}"
+            if not takes.hands_on and key not in takes.named - given:
+                allowed = ", ".join(sorted(takes.named - given)) or "none"
+                yield f"{where}.{layer}.{key}: unknown key; {node.name} takes {allowed}"
+    stated = {key for values in layers.values() for key in values}
+    for key in sorted(takes.required - given - stated - set(shared)):
+        yield f"{where}.{next(iter(layers))}.{key}: field required: {node.name} has no default for it"
 
 
 def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
     where = f"{FILES['studies']}: studies.{name}"
     yield from _unknown(f"{where}.agents", study.agents, config.agents)
     for kind in ARTEFACTS:
-        yield from _unknown(f"{where}.{kind}", getattr(study, kind), presentable(kind))
+        yield from _unknown(f"{where}.{kind}", getattr(study, kind), [*presentable(kind), *getattr(config, kind)])
     for scale, grid in study.scales.items():
         place = f"{where}.scales.{scale}"
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
@@ -183,6 +237,9 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
 def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
     """Why environment `name` cannot be played for `horizon` rounds, if it cannot; `where` begins the message."""
     environment = config.environments[name]
+    longest = getattr(environment, "longest", None)
+    if longest is not None and horizon > longest:
+        yield f"{where}: found {horizon}: environment '{name}' can be played for {longest} rounds at most"
     if not hasattr(environment, "passes"):
         return
     rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
@@ -203,7 +260,7 @@ def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Itera
 
 def presentable(kind: str) -> list[str]:
     """The modules of ensemblepp.figures or ensemblepp.tables that a study can declare, read without importing them."""
-    start = f"\ndef {_ENTRY_POINTS[kind]}("
+    start = f"\ndef {ENTRY_POINTS[kind]}("
     return sorted(
         path.stem for path in Path(__file__).parents[1].joinpath(kind).glob("*.py") if start in path.read_text("utf-8")
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ensemblepp.bandit import EnvironmentFamily
-from ensemblepp.config.fields import Count, Model, NonNegative, Positive
+from ensemblepp.config.fields import Count, Model, NonNegative, Place, Positive
 from ensemblepp.randomness.streams import MAX_WIDTH
 
 #: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
@@ -148,6 +148,29 @@ class ModerationEnvironment(EnvironmentModel):
         return [f"{folder}/{self.dataset}-{start}-{end}.nc" for start, end in zip(starts, ends, strict=True)]
 
 
+class CustomEnvironment(EnvironmentModel):
+    """An environment of your own: any class with the interface of `ensemblepp.bandit.Environment`."""
+
+    kind: Literal["custom"]
+    class_path: Place = Field(alias="class", description="`package.module:Class`")
+    plays_as: Literal["any", "linear", "pool"] = Field(
+        "any",
+        description="any: round by round; linear, pool: by the engines for classes that are a `LinearEnvironment`, or derived "
+        "from `Pool`",
+    )
+    arguments: dict[str, Any] = Field({}, alias="options", description="keyword arguments of the class")
+    inputs: dict[str, str | list[str]] = Field(
+        {}, description="files that a run reads, a path or a list of paths by name; the class is given the mapping as `inputs`"
+    )
+    longest: Count | None = Field(None, description="rounds that it can be played for; null: any number")
+
+    def options(self) -> dict[str, Any]:
+        return self.arguments | ({"inputs": self.inputs} if self.inputs else {})
+
+    def played_as(self) -> EnvironmentFamily | None:
+        return None if self.plays_as == "any" else self.plays_as
+
+
 Environment = Annotated[
     LinearFiniteEnvironment
     | LinearSphereEnvironment
@@ -155,7 +178,8 @@ Environment = Annotated[
     | VectorQuadraticEnvironment
     | NeuralEnvironment
     | ClassificationEnvironment
-    | ModerationEnvironment,
+    | ModerationEnvironment
+    | CustomEnvironment,
     Field(discriminator="kind"),
 ]
 

@@ -12,6 +12,8 @@ from ensemblepp.randomness.streams import MAX_WIDTH
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+#: Where a class or function of the user's is.
+Place = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
 EnsembleSize = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 
 

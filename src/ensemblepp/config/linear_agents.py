@@ -9,7 +9,6 @@ from pydantic import Field
 from ensemblepp.bandit import AgentFamily
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.fields import Positive
-from ensemblepp.randomness.distributions import Law, Perturbation
 
 
 class LinearAgentModel(PlayingModel):
@@ -47,9 +46,12 @@ class LinearEnsembleAgent(LinearChainsModel):
     """Linear Ensemble++ for every pair of the given laws; with the coordinate reference alone it is the paper's ES."""
 
     kind: Literal["linear_ensemblepp"]
-    references: list[Law] = Field(min_length=1, description="laws of zeta (acting)")
-    perturbations: list[Perturbation] = Field(
-        min_length=1, description="laws of z (data noise); raw_gaussian is N(0, I/M), the others have unit length"
+    references: list[str] = Field(
+        min_length=1, description="laws of zeta (acting): gaussian, sphere, cube, coordinate, sparse, or one of `laws`"
+    )
+    perturbations: list[str] = Field(
+        min_length=1,
+        description="laws of z (data noise), the same and raw_gaussian, which is N(0, I/M); the others have unit length",
     )
     exact_subspace: bool = Field(
         False, description="on the unit sphere with M < d: play within the span of A_0, as exact arithmetic does"

@@ -9,7 +9,6 @@ from pydantic import Field
 from ensemblepp.bandit import AgentFamily
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.fields import Count, NonNegative, Positive
-from ensemblepp.randomness.distributions import Law, Perturbation
 
 
 class NeuralAgentModel(PlayingModel):
@@ -64,9 +63,15 @@ class NeuralEnsembleAgent(ScalesModel):
 
     family: ClassVar[AgentFamily | None] = "linear_heads"
     kind: Literal["neural_ensemblepp"]
-    references: list[Law] = Field(["sphere"], min_length=1, description="laws of zeta (acting)")
-    perturbations: list[Perturbation] = Field(["sphere"], min_length=1, description="laws of z (data noise)")
-    update: Law = Field("coordinate", description="law of the directions that the loss averages over")
+    references: list[str] = Field(
+        ["sphere"],
+        min_length=1,
+        description="laws of zeta (acting): gaussian, sphere, cube, coordinate, sparse, or one of `laws`",
+    )
+    perturbations: list[str] = Field(
+        ["sphere"], min_length=1, description="laws of z (data noise): the same, and raw_gaussian, which is N(0, I/M)"
+    )
+    update: str = Field("coordinate", description="law of the directions that the loss averages over, as under `references`")
 
 
 class EnsemblePlusAgent(ScalesModel):

@@ -7,9 +7,21 @@ import functools
 import importlib.util
 from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
-#: What every agent's class is given beside its hyper-parameters, and what every environment's is given.
-GIVEN = frozenset({"self", "seeds", "dimension", "ensemble_size", "horizon", "device", "inputs"})
+#: What every agent's class is given beside its hyper-parameters.
+AGENT = frozenset({"self", "seeds", "dimension", "ensemble_size", "horizon", "device"})
+
+#: What every environment's class is given beside its options, the files only if it has some.
+ENVIRONMENT = frozenset({"self", "seeds", "inputs"})
+
+
+class Keywords(NamedTuple):
+    """What a class is built with."""
+
+    named: frozenset[str]  #: keyword arguments that it names
+    required: frozenset[str]  #: those of them that have no default
+    hands_on: bool  #: whether it hands on others that it does not name
 
 
 @functools.cache
@@ -32,18 +44,37 @@ def definition(place: str) -> tuple[ast.ClassDef | ast.FunctionDef | None, str]:
     return None, f"{found.origin} defines no class or function '{name}'"
 
 
-def keywords(place: str) -> tuple[set[str], bool]:
-    """The keyword arguments that a class is built with, less `GIVEN`, and whether it hands on others that it does not name."""
+def keywords(place: str) -> Keywords:
+    """The keyword arguments that a class is built with."""
     node, _ = definition(place)
     for part in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-            named = {argument.arg for argument in [*part.args.args, *part.args.kwonlyargs]} - GIVEN
-            return named, part.args.kwarg is not None
+            return _keywords(part)
     # built as a class that it is derived from, which may lie anywhere
-    return set(), True
+    return Keywords(frozenset(), frozenset(), True)
+
+
+def _keywords(function: ast.FunctionDef) -> Keywords:
+    by_place = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
+    by_name = [argument.arg for argument in function.args.kwonlyargs]
+    required = by_place[: len(by_place) - len(function.args.defaults)]
+    required += [name for name, default in zip(by_name, function.args.kw_defaults, strict=True) if default is None]
+    return Keywords(frozenset(by_place + by_name), frozenset(required), function.args.kwarg is not None)
+
+
+def function_fault(place: str) -> str:
+    """Why "module:function" cannot be called with one argument; empty if it can."""
+    node, fault = definition(place)
+    if node is None:
+        return fault
+    if isinstance(node, ast.ClassDef):
+        return "a class; must be a function"
+    named = _keywords(node)
+    takes_one = node.args.vararg or node.args.posonlyargs or node.args.args
+    return "" if takes_one and len(named.required) <= 1 else "must be a function that can be called with one argument"
 
 
 def takes(place: str, name: str, handed_on: Collection[str]) -> bool:
     """Whether a class takes a keyword: it names it, or hands on what it does not name and `handed_on` has it."""
-    named, hands_on = keywords(place)
-    return name in named or (hands_on and name in handed_on)
+    found = keywords(place)
+    return name in found.named - AGENT or (found.hands_on and name in handed_on)

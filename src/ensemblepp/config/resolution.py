@@ -13,9 +13,10 @@ from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import Environment, LanguageModel
+from ensemblepp.config.laws import OwnLaw, written_out
 from ensemblepp.config.neural_agents import NeuralAgentModel
 from ensemblepp.config.settings import Settings
-from ensemblepp.config.studies import Grid, Study
+from ensemblepp.config.studies import Grid, OwnArtefact, Study
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.engines.choice import engine_name
 from ensemblepp.errors import ConfigError
@@ -24,6 +25,9 @@ from ensemblepp.specification import Block
 
 #: What is presented from a study, and in which formats.
 ARTEFACTS = {"figures": figures.SUFFIXES, "tables": tables.SUFFIXES}
+
+#: The function of a module of ensemblepp.figures or ensemblepp.tables that turns a dataset into one.
+ENTRY_POINTS = {"figures": figures.ENTRY_POINT, "tables": tables.ENTRY_POINT}
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,10 @@ class Config(Settings):
         {},
         description="name -> environment's name or kind -> values that every agent of the protocol takes there, if it has them",
     )
+    laws: dict[str, OwnLaw] = Field({})
     agents: dict[str, Agent] = Field({})
+    figures: dict[str, OwnArtefact] = Field({})
+    tables: dict[str, OwnArtefact] = Field({})
     studies: dict[str, Study] = Field({})
 
     _resolved: dict[tuple[str, str], ResolvedAgent] = PrivateAttr(default_factory=dict)
@@ -137,6 +144,16 @@ class Config(Settings):
             for suffix in suffixes
         ]
 
+    def presented(self, study: str) -> dict[str, dict[str, str]]:
+        """The functions behind a study's figures and tables: kind -> name -> "module:function"."""
+        declared = self.studies[study]
+        return {kind: {name: self.presentation(kind, name) for name in getattr(declared, kind)} for kind in ARTEFACTS}
+
+    def presentation(self, kind: str, name: str) -> str:
+        """ "module:function" of a figure or table, one of the user's or one of ours."""
+        own = getattr(self, kind)
+        return own[name].function if name in own else f"ensemblepp.{kind}.{name}:{ENTRY_POINTS[kind]}"
+
     def files(self, study: str) -> list[str]:
         """Every file under results/ that belongs to one study."""
         runs = [block.path for block in self.blocks(study)]
@@ -161,8 +178,8 @@ class Config(Settings):
         place, resolved = self.environments[environment], self.agent_for(agent, environment).model
         device = devices.resolve(getattr(self, resolved.device_setting)) if resolved.device_setting else "cpu"
         spec = {
-            "environment": described(environment, place),
-            "agent": described(agent, resolved),
+            "environment": described(environment, place, place.options()),
+            "agent": described(agent, resolved, written_out(resolved.options(), self.laws)),
             "engine": engine_name(resolved.played_as(), place.played_as(), device),
             "ensemble_size": ensemble_size,
             "horizon": horizon,
@@ -176,10 +193,10 @@ class Config(Settings):
 NEURAL_KEYS = frozenset(NeuralAgentModel.model_fields) - frozenset(PlayingModel.model_fields)
 
 
-def described(name: str, model: Any) -> dict[str, Any]:
+def described(name: str, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """An environment or agent in a block's specification."""
     own = {"class": model.class_path} if model.kind == "custom" else {}
-    return {"name": name, "kind": model.kind, **own, "options": model.options()}
+    return {"name": name, "kind": model.kind, **own, "options": options}
 
 
 def own_values(model: PlayingModel) -> dict[str, Any]:

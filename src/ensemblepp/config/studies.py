@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
-from ensemblepp.config.fields import Count, EnsembleSize, Model
+from ensemblepp.config.fields import Count, EnsembleSize, Model, Place
 
 Scale = Literal["smoke", "quick", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -46,11 +46,25 @@ class Grid(Model):
             yield seeds[0], seeds[-1]
 
 
+class OwnArtefact(Model):
+    """A figure or a table of your own, under a name that no module of ensemblepp.figures or ensemblepp.tables has."""
+
+    function: Place = Field(
+        description="`package.module:function`, from a study's xarray dataset to a matplotlib figure, or to a pandas data frame"
+    )
+    caption: str | None = Field(None, description="what the report says below it: a path that ends in .rst, or a text")
+
+    @property
+    def caption_file(self) -> str | None:
+        """The file that `caption` names, if it names one."""
+        return self.caption if self.caption and self.caption.endswith(".rst") else None
+
+
 class Study(Model):
     """A declared grid of runs, and what is drawn from it."""
 
     title: str = Field(description="heading in the report")
     agents: list[str] = Field(min_length=1, description="names under agents")
-    figures: list[str] = Field([], description="modules of ensemblepp.figures")
-    tables: list[str] = Field([], description="modules of ensemblepp.tables")
+    figures: list[str] = Field([], description="modules of ensemblepp.figures, or names under `figures`")
+    tables: list[str] = Field([], description="modules of ensemblepp.tables, or names under `tables`")
     scales: dict[Scale, Grid] = Field(min_length=1, description="one grid per scale; a scale left out skips the study")

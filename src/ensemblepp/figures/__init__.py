@@ -6,6 +6,9 @@ import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
+#: The function of a module here that makes one from a dataset.
+ENTRY_POINT = "draw"
+
 #: The formats in which a figure is written.
 SUFFIXES = ("pdf", "png")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import get_args
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from ensemblepp.analysis.selection import ensemble_sizes
 from ensemblepp.figures import style
-from ensemblepp.randomness.distributions import LAWS, Perturbation
+from ensemblepp.randomness.distributions import in_order, name_of
 
 #: What is not varied is the paper's choice for neural networks; its update law is that of the agent that ran the pairs.
 FIXED = {"reference": "sphere", "perturbation": "sphere"}
@@ -39,7 +38,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     )
     # one agent for each update law
     updates = {
-        specs[name]["options"]["update"]: dataset["regret"].sel(agent=name, **FIXED)
+        name_of(specs[name]["options"]["update"]): dataset["regret"].sel(agent=name, **FIXED)
         for name in (*dataset["agent"].values, str(laws["agent"].values))
         if "update" in specs[name]["options"]
     }
@@ -48,9 +47,14 @@ def draw(dataset: xr.Dataset) -> Figure:
         "reference law": _along(laws["regret"].sel(perturbation=FIXED["perturbation"]), "reference"),
         "perturbation law": _along(laws["regret"].sel(reference=FIXED["reference"]), "perturbation"),
     }
+    looks = style.law_looks(in_order(law for curves in varied.values() for law in curves))
+    # N(0, I/M) is no law of the reference and has the first free colour of agents
+    colours = {law: style.colour(law) if law in style.LAW_LABELS else colour for law, (colour, _) in looks.items()}
     for row, environment in zip(panels, environments, strict=True):
         for axes, curves in zip(row, varied.values(), strict=True):
-            _curves(axes, {law: curve.sel(environment=environment, ensemble_size=size) for law, curve in curves.items()})
+            _curves(
+                axes, {law: curve.sel(environment=environment, ensemble_size=size) for law, curve in curves.items()}, colours
+            )
             style.round_axis(axes, dataset.attrs["horizon"])
             if axes not in panels[-1]:
                 axes.set_xlabel("")
@@ -59,9 +63,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         style.linear_axis(row[0])
     for axes, title in zip(panels[0], varied, strict=True):
         axes.set_title(title)
-    shown = [law for law in get_args(Perturbation) if any(law in curves for curves in varied.values())]
-    lines = [Line2D([], [], color=_colour(law), linewidth=1.6) for law in shown]
-    figure.legend(lines, [style.LAW_LABELS.get(law, law) for law in shown], title="law", loc="outside right center")
+    lines = [Line2D([], [], color=colour, linewidth=1.6) for colour in colours.values()]
+    figure.legend(lines, [style.LAW_LABELS.get(law, law) for law in colours], title="law", loc="outside right center")
     return figure
 
 
@@ -71,21 +74,16 @@ def _along(regret: xr.DataArray, factor: str) -> dict[str, xr.DataArray]:
     return {str(law): ran.sel({factor: law}) for law in ran[factor].values}
 
 
-def _curves(axes: Axes, curves: Mapping[str, xr.DataArray]) -> None:
+def _curves(axes: Axes, curves: Mapping[str, xr.DataArray], colours: Mapping[str, tuple[float, ...]]) -> None:
     means = {law: curve.mean("seed").values for law, curve in curves.items() if curve.notnull().any()}
     thin = ALIKE * max(mean.max() for mean in means.values())
     groups: list[list[str]] = []
-    for law in get_args(Perturbation):
-        if law in means:
-            group = next((group for group in groups if np.abs(means[group[0]] - means[law]).max() <= thin), None)
-            groups.append([law]) if group is None else group.append(law)
+    for law in in_order(means):
+        group = next((group for group in groups if np.abs(means[group[0]] - means[law]).max() <= thin), None)
+        groups.append([law]) if group is None else group.append(law)
     for group in groups:
         for turn, law in enumerate(group):
             dashes = (turn * DASH, (DASH, DASH * (len(group) - 1))) if len(group) > 1 else "-"
             # one interval for all: the curve of a single "seed" has none
             curve = curves[law] if turn == 0 else curves[law].mean("seed").expand_dims("seed")
-            style.band(axes, curve, colour=_colour(law), label=law, linestyle=dashes, dash_capstyle="butt", linewidth=1.4)
-
-
-def _colour(law: str) -> tuple[float, ...]:
-    return style.LAWS[law][0] if law in LAWS else style.colour(law)
+            style.band(axes, curve, colour=colours[law], label=law, linestyle=dashes, dash_capstyle="butt", linewidth=1.4)

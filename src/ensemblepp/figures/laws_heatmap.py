@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
@@ -14,7 +12,7 @@ from matplotlib.figure import Figure
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.errors import ResultError
 from ensemblepp.figures import style
-from ensemblepp.randomness.distributions import LAWS, Perturbation
+from ensemblepp.randomness.distributions import in_order
 
 #: Up to so many ensemble sizes there is room for a number in every cell.
 NUMBERED = 5
@@ -30,8 +28,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         raise ResultError("the heat-map divides by exact Thompson sampling: add agent 'ts' to the study in config/studies.yaml")
     yardstick = agent_runs(final, "ts")["regret"].sel(ensemble_size=0).mean("seed")
     ran = final["regret"].sel(agent=agent).dropna("reference", how="all").dropna("perturbation", how="all")
-    references = [law for law in LAWS if law in ran["reference"].values]
-    perturbations = [law for law in get_args(Perturbation) if law in ran["perturbation"].values]
+    references, perturbations = (in_order(map(str, ran[role].values)) for role in ("reference", "perturbation"))
     ratio = ran.sel(reference=references, perturbation=perturbations).mean("seed") / yardstick
     environments, sizes = dataset["environment"].values, ensemble_sizes(final.sel(agent=agent))
 

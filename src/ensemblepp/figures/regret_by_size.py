@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
@@ -12,7 +10,7 @@ from matplotlib.figure import Figure
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.analysis.statistics import YARDSTICK
 from ensemblepp.figures import style
-from ensemblepp.randomness.distributions import Perturbation
+from ensemblepp.randomness.distributions import in_order
 
 
 def draw(dataset: xr.Dataset) -> Figure:
@@ -36,11 +34,10 @@ def draw(dataset: xr.Dataset) -> Figure:
         sharey="row",
         squeeze=False,
     )
-    references = [law for law in style.LAWS if law in regret["reference"].values]
+    references = style.law_looks(in_order(map(str, regret["reference"].values)))
     for row, environment in zip(panels, environments, strict=True):
         for axes, laws in zip(row, columns, strict=True):
-            for place, reference in enumerate(references):
-                colour, marker = style.LAWS[reference]
+            for place, (reference, (colour, marker)) in enumerate(references.items()):
                 curve = regret.sel(environment=environment, reference=reference, perturbation=laws[0])
                 # side by side, so that their intervals can be seen
                 beside = sizes * 2 ** (0.06 * (place - (len(references) - 1) / 2))
@@ -65,13 +62,12 @@ def draw(dataset: xr.Dataset) -> Figure:
 def _columns(regret: xr.DataArray) -> list[list[str]]:
     """Perturbation laws in the order of the configuration's, those with equal runs together."""
     columns: list[list[str]] = []
-    for law in get_args(Perturbation):
-        if law in regret["perturbation"].values:
-            runs = regret.sel(perturbation=law).values
-            for laws in columns:
-                if np.array_equal(regret.sel(perturbation=laws[0]).values, runs, equal_nan=True):
-                    laws.append(law)
-                    break
-            else:
-                columns.append([law])
+    for law in in_order(map(str, regret["perturbation"].values)):
+        runs = regret.sel(perturbation=law).values
+        for laws in columns:
+            if np.array_equal(regret.sel(perturbation=laws[0]).values, runs, equal_nan=True):
+                laws.append(law)
+                break
+        else:
+            columns.append([law])
     return columns

@@ -78,6 +78,9 @@ LAWS = {
     "sparse": (_PALETTE[4], "v"),
 }
 
+#: Markers of other laws, in order; their colours are the free ones.
+_MARKERS = ("P", "X", "*", "<", ">", "p", "h")
+
 #: What a law is called where its name in the configuration says too little.
 LAW_LABELS = {"raw_gaussian": "N(0, I/M)"}
 
@@ -122,6 +125,13 @@ def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
         }
         for label in labels
     }
+
+
+def law_looks(laws: Sequence[str]) -> dict[str, tuple[tuple[float, ...], str]]:
+    """Colour and marker of laws by name; those without their own take the free ones in order."""
+    free = [law for law in laws if law not in LAWS]
+    others = {law: (_OTHERS[at % len(_OTHERS)], _MARKERS[at % len(_MARKERS)]) for at, law in enumerate(free)}
+    return {law: LAWS[law] if law in LAWS else others[law] for law in laws}
 
 
 def sequence(count: int) -> list[tuple[float, ...]]:

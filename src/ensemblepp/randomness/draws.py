@@ -53,8 +53,8 @@ class LawRows:
         seeds: Sequence[int],
         stream: str,
         ensemble_size: int,
-        laws: Sequence[str],
-        role: Callable[[str, np.ndarray], np.ndarray],
+        laws: Sequence[str | distributions.Law],
+        role: Callable[[str | distributions.Law, np.ndarray], np.ndarray],
         scale: float = 1.0,
     ) -> None:
         self._rows = [GaussianRows(seed, stream, ensemble_size) for seed in seeds]
@@ -73,4 +73,4 @@ class Directions:
         self._normals, self._law = Normals(seeds, "minibatch/directions", shape), law
 
     def __call__(self, rounds: int) -> np.ndarray:
-        return distributions.reference(self._law, self._normals(rounds))
+        return distributions.reference(self._law, self._normals(rounds)).astype(np.float32, copy=False)

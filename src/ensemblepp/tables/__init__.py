@@ -7,6 +7,9 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+#: The function of a module here that makes one from a dataset.
+ENTRY_POINT = "build"
+
 #: The formats in which a table is written.
 SUFFIXES = ("csv", "md", "tex", "html")
 

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from ensemblepp.analysis import theory
-from ensemblepp.randomness.distributions import LAWS, Law
+from ensemblepp.randomness.distributions import LAWS
 
 #: Ensemble sizes shown: the smallest, the paper's, and one at which the logarithm decides rho.
 SIZES = (2, 8, 64)
@@ -27,7 +27,7 @@ def build(dataset: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame([_row(law, size, actions) for law in LAWS for size in SIZES])
 
 
-def _row(law: Law, size: int, actions: int | None) -> dict[str, object]:
+def _row(law: str, size: int, actions: int | None) -> dict[str, object]:
     claimed = theory.optimism_claimed(law, size)
     stated, needed = (theory.optimism(law, size, squared) for squared in (1, 2))
     rho = theory.concentration_claimed(law, size, actions)

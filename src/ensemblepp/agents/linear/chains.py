@@ -33,7 +33,7 @@ class LinearChains:
     Args:
         seeds: the seeds.
         dimension: d.
-        laws: (reference, perturbation) of every chain.
+        laws: (reference, perturbation) of every chain, names or laws of the user's (`distributions.law`).
         prior_variance: Sigma_0 = prior_variance I.
         ensemble_size: M, columns of the factor A; 0 where no chain has an ensemble.
         labels: names of the chains in results; the laws if left out.
@@ -56,7 +56,7 @@ class LinearChains:
         seeds: Sequence[int],
         *,
         dimension: int,
-        laws: Sequence[tuple[str, str]],
+        laws: Sequence[tuple[distributions.Entry, distributions.Entry]],
         prior_variance: float,
         ensemble_size: int = 0,
         labels: Sequence[tuple[str, str]] | None = None,
@@ -71,9 +71,17 @@ class LinearChains:
         self.seeds = tuple(seeds)
         self.dimension = dimension
         self.ensemble_size = ensemble_size
-        self.chains = tuple(labels or laws)
+        named = [(distributions.name_of(reference), distributions.name_of(perturbation)) for reference, perturbation in laws]
+        #: laws of the user's by name
+        self.own = {
+            distributions.name_of(entry): distributions.law(entry, ensemble_size)
+            for pair in laws
+            for entry in pair
+            if not isinstance(entry, str)
+        }
+        self.chains = tuple(labels or named)
         # gaussian perturbations are sphere perturbations, draw by draw: such chains are run once
-        same = [(reference, "sphere" if perturbation == "gaussian" else perturbation) for reference, perturbation in laws]
+        same = [(reference, "sphere" if perturbation == "gaussian" else perturbation) for reference, perturbation in named]
         self.laws = tuple(dict.fromkeys(same))
         #: for every chain its place among `laws`
         self.place = np.array([self.laws.index(pair) for pair in same])
@@ -84,14 +92,20 @@ class LinearChains:
         self.exact_subspace = exact_subspace
         self.device = device
         self.track_covariance = track_covariance
+        self._initial: dict[int, np.ndarray] = {}
         #: scores that an engine computed, for benchmarks
         self.scores_computed = 0
 
-    def start(self, seed: int) -> np.ndarray:
+    def initial_information(self, seed: int) -> np.ndarray:
         """B_0 = A_0 / prior_variance of one seed, (M, d): A_0 has N(0, Sigma_0) columns over sqrt(M).
 
         Column m is the same at every ensemble size but for that factor.
         """
+        if seed not in self._initial:
+            self._initial[seed] = self._draw_initial(seed)
+        return self._initial[seed]
+
+    def _draw_initial(self, seed: int) -> np.ndarray:
         columns = generator(seed, "agent").standard_normal((self.ensemble_size, self.dimension))
         return columns / np.sqrt(self.prior_variance * max(self.ensemble_size, 1))
 
@@ -105,7 +119,7 @@ class LinearChains:
     @cached_property
     def information(self) -> np.ndarray:
         """B, shape (seeds, chains, d, M)."""
-        start = np.stack([self.start(seed).T for seed in self.seeds])
+        start = np.stack([self.initial_information(seed).T for seed in self.seeds])
         return np.repeat(start[:, None], len(self.chains), axis=1)
 
     @cached_property
@@ -117,7 +131,7 @@ class LinearChains:
         """Orthonormal bases of the spans of A_0, (seeds, d, M), where `exact_subspace` asks for them."""
         if not self.exact_subspace or not 0 < self.ensemble_size < self.dimension:
             return None
-        return np.stack([np.linalg.qr(self.start(seed).T)[0] for seed in self.seeds])
+        return np.stack([np.linalg.qr(self.initial_information(seed).T)[0] for seed in self.seeds])
 
     @property
     def factor(self) -> np.ndarray:
@@ -135,15 +149,25 @@ class LinearChains:
         if not self.ensemble_size:
             return np.zeros_like(self.posterior.mean)
         gaussian = self._noise[0].next()
-        zeta = np.stack([_reference(self.laws[place][0], gaussian) for place in self.place], axis=1)
+        zeta = np.stack([self.reference(self.laws[place][0], gaussian) for place in self.place], axis=1)
         return self.posterior.transform(np.matmul(self.information, zeta[..., None])[..., 0])
 
     def update(self, choice: Choice, reward: np.ndarray) -> None:
         self.posterior.update(choice.features, reward)
         if self.ensemble_size:
             gaussian = self._noise[1].next()
-            z = np.stack([distributions.perturbation(self.laws[place][1], gaussian) for place in self.place], axis=1)
+            z = np.stack([self.perturbation(self.laws[place][1], gaussian) for place in self.place], axis=1)
             self.information += choice.features[..., :, None] * z[..., None, :]
+
+    def reference(self, law: str, gaussian: np.ndarray) -> np.ndarray:
+        """The vectors zeta of a chain's law by its name, from standard normal ones, (..., M)."""
+        if law == "none":
+            return np.zeros_like(gaussian)
+        return distributions.member(gaussian) if law == "member" else distributions.reference(self.own.get(law, law), gaussian)
+
+    def perturbation(self, law: str, gaussian: np.ndarray) -> np.ndarray:
+        """The vectors z of a chain's law by its name, from standard normal ones, (..., M)."""
+        return distributions.perturbation(self.own.get(law, law), gaussian)
 
     def diagnostics(self) -> dict[str, np.ndarray]:
         """Least and greatest eigenvalue of Sigma^{-1/2} A A^T Sigma^{-1/2}, (seeds, chains) each (paper, Lemma 1)."""
@@ -154,9 +178,3 @@ class LinearChains:
         whitened = np.matmul(np.swapaxes(root, -1, -2), self.information)
         values = np.linalg.eigvalsh(np.matmul(whitened, np.swapaxes(whitened, -1, -2)))
         return {"tracking_low": values[..., 0].clip(min=0.0), "tracking_high": values[..., -1]}
-
-
-def _reference(law: str, gaussian: np.ndarray) -> np.ndarray:
-    if law == "none":
-        return np.zeros_like(gaussian)
-    return distributions.member(gaussian) if law == "member" else distributions.reference(law, gaussian)

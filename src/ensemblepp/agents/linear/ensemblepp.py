@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from ensemblepp.agents.linear.chains import LinearChains
-from ensemblepp.randomness.distributions import Law, Perturbation
+from ensemblepp.randomness.distributions import Entry
 
 
 class LinearEnsemblePlusPlus(LinearChains):
@@ -16,14 +16,12 @@ class LinearEnsemblePlusPlus(LinearChains):
 
     Args:
         seeds: the seeds.
-        references: laws of zeta.
-        perturbations: laws of z.
+        references: laws of zeta, names or laws of the user's (`distributions.law`).
+        perturbations: laws of z, the same.
         options: as in `LinearChains`.
     """
 
     family = "linear"
 
-    def __init__(
-        self, seeds: Sequence[int], *, references: Sequence[Law], perturbations: Sequence[Perturbation], **options
-    ) -> None:
+    def __init__(self, seeds: Sequence[int], *, references: Sequence[Entry], perturbations: Sequence[Entry], **options) -> None:
         super().__init__(seeds, laws=tuple(itertools.product(references, perturbations)), **options)

@@ -41,7 +41,7 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
         seeds: the seeds.
         dimension: entries of an action's features.
         ensemble_size: M.
-        references: laws of zeta when acting.
+        references: laws of zeta when acting, names or laws of the user's (`distributions.law`).
         perturbations: laws of z, drawn once per sample and stored with it.
         update: law of the directions that the loss averages over.
         prior_scale: factor of the fixed prior heads.
@@ -61,15 +61,19 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
         *,
         dimension: int,
         ensemble_size: int,
-        references: Sequence[distributions.Law],
-        perturbations: Sequence[distributions.Perturbation],
-        update: distributions.Law,
+        references: Sequence[distributions.Entry],
+        perturbations: Sequence[distributions.Entry],
+        update: distributions.Entry,
         prior_scale: float,
         posterior_scale: float,
         perturbation_scale: float,
         **training,
     ) -> None:
-        chains = tuple(itertools.product(references, perturbations))
+        pairs = [
+            (distributions.law(reference, ensemble_size), distributions.law(perturbation, ensemble_size))
+            for reference, perturbation in itertools.product(references, perturbations)
+        ]
+        chains = tuple((reference.name, perturbation.name) for reference, perturbation in pairs)
         super().__init__(seeds, dimension=dimension, chains=chains, extra_width=ensemble_size, **training)
         self.ensemble_size = ensemble_size
         self._posterior_scale = posterior_scale
@@ -81,18 +85,19 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
         fixed = [generator(seed, "agent/prior") for seed in self.seeds]
         self.prior = self.fixed(prior_scale * mlp.init_prior_heads(fixed, self.width, ensemble_size, self.classes))
         self.start(trunk | {"base": base, "heads": heads})
-        laws = [[law for law, _ in chains], [law for _, law in chains]]
+        laws = [[law for law, _ in pairs], [law for _, law in pairs]]
         self.sources["reference"] = LawRows(self.seeds, "reference", ensemble_size, laws[0], distributions.reference)
         self.sources["perturbation"] = LawRows(
             self.seeds, "perturbation", ensemble_size, laws[1], distributions.perturbation, perturbation_scale
         )
         self._directions: torch.Tensor | None = None
-        self._sampled = update in ("gaussian", "sphere")
+        updated = distributions.law(update, ensemble_size)
+        self._sampled = updated.directions is None
         if self._sampled:
             shape = (self.gradient_steps, SAMPLED_DIRECTIONS, ensemble_size)
-            self.sources["directions"] = Directions(self.seeds, update, shape)
+            self.sources["directions"] = Directions(self.seeds, updated, shape)
         elif self.classes == 2:
-            self._directions = self.tensor(_half(update, ensemble_size))
+            self._directions = self.tensor(_half(updated, ensemble_size))
 
     def ensemble(self) -> torch.Tensor:
         """Heads and priors as one matrix, posterior_scale Theta + prior_scale Theta_0: (chains, width, M classes)."""
@@ -147,10 +152,10 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
 
 def _half(law: distributions.Law, size: int) -> np.ndarray:
     """One of each pair zeta, -zeta of a finite law's directions, (K, M)."""
-    count = {"coordinate": 2 * size, "cube": 2.0**size, "sparse": 2 * size * (size - 1)}[law]
+    count = law.count(size)
     if count > MAX_DIRECTIONS:
         raise ConfigError(
-            f"update law '{law}' has {count:.3g} directions at ensemble size {size}, more than {MAX_DIRECTIONS}: with "
+            f"update law '{law.name}' has {count:.3g} directions at ensemble size {size}, more than {MAX_DIRECTIONS}: with "
             "loss: cross_entropy choose update: coordinate, or a continuous law, in config/agents.yaml"
         )
     directions = distributions.update_directions(law, size)

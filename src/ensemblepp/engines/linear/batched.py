@@ -21,6 +21,9 @@ from ensemblepp.trajectory import Trajectory, stores_actions
 #: Bytes of noise, and of fresh decision sets, that are drawn ahead.
 CHUNK_BYTES = 1 << 28
 
+#: Laws that `_reference` and `_perturbation` make on the device.
+FORMULAS = frozenset({"gaussian", "sphere", "cube", "coordinate", "sparse", "member", "raw_gaussian", "exact"})
+
 
 def play(
     agent: LinearChains,
@@ -80,7 +83,7 @@ class _Run:
         self.dtype = torch.float64 if double else torch.float32
         seeds, chains, size = len(instances), len(agent.laws), agent.ensemble_size
         thetas = [instance.theta for instance in instances]
-        starts = [agent.start(instance.seed) for instance in instances]
+        starts = [agent.initial_information(instance.seed) for instance in instances]
         self.best = self._put(np.array([np.linalg.norm(theta) for theta in thetas])[:, None])
         if self.sphere and agent.exact_subspace and 0 < size < agent.dimension:
             bases = [np.linalg.qr(start.T)[0] for start in starts]
@@ -106,6 +109,10 @@ class _Run:
         entries = max(width, instances[0].actions * dimension if self.fresh else 0)
         self.ahead = max(1, min(256, CHUNK_BYTES // (8 * seeds * entries)))
         self.tables: list[torch.Tensor] = []
+        # laws without a formula here come as tables; by role, the laws, and law -> (seeds, rounds, M)
+        laws = agent.laws if size else ()
+        self.unknown = [list(dict.fromkeys(pair[role] for pair in laws if pair[role] not in FORMULAS)) for role in range(2)]
+        self.own: list[dict[str, torch.Tensor]] = [{}, {}]
         self.position = self.filled = 0
 
     def _put(self, values: np.ndarray) -> torch.Tensor:
@@ -121,6 +128,11 @@ class _Run:
     def _draw(self, rounds: int) -> None:
         """The next rounds' noise: reference and perturbation (seeds, rounds, width), reward noise (seeds, rounds)."""
         drawn = [np.stack([row.take(rounds) for row in rows]) for rows in self.rows]
+        vectors = (self.agent.reference, self.agent.perturbation)
+        self.own = [
+            {law: self._put(of(law, table)) for law in laws}
+            for laws, of, table in zip(self.unknown, vectors, drawn, strict=True)
+        ]
         drawn.append(np.stack([instance.reward_noise(rounds) for instance in self.instances]))
         self.tables = [self._put(table) for table in drawn]
         if self.fresh:
@@ -136,10 +148,11 @@ class _Run:
         if self.position == self.filled:
             self._draw(ahead)
         reference, perturbation, noise = (table[:, self.position] for table in self.tables)
+        own = [{law: table[:, self.position] for law, table in tables.items()} for tables in self.own]
         if self.fresh:
             self._set_actions(self.sets[:, self.position])
         self.position += 1
-        theta = self.mean + self._inflation() * self._deviation(reference)
+        theta = self.mean + self._inflation() * self._deviation(reference, own[0])
         chosen, x, expected = self._choose(theta)
         reward = expected + noise[:, None]
         loss = self.best - expected
@@ -155,7 +168,8 @@ class _Run:
         if self.exact:
             self.precision += x[..., :, None] * x[..., None, :]
         if self.agent.ensemble_size:
-            z = torch.stack([_perturbation(law, perturbation) for _, law in self.agent.laws], dim=1)
+            z = [own[1][law] if law in own[1] else _perturbation(law, perturbation) for _, law in self.agent.laws]
+            z = torch.stack(z, dim=1)
             self.information += (x.to(self.dtype)[..., :, None]) * z.to(self.dtype)[..., None, :]
         return chosen
 
@@ -179,7 +193,7 @@ class _Run:
             return 1.0
         return (self.agent.prior_variance**-0.5 + torch.sqrt(2 * np.log(1 / delta) + self.log_determinant))[..., None]
 
-    def _deviation(self, gaussian: torch.Tensor) -> torch.Tensor | float:
+    def _deviation(self, gaussian: torch.Tensor, own: dict[str, torch.Tensor]) -> torch.Tensor | float:
         """A zeta, or a draw from N(0, covariance); (seeds, chains, d)."""
         if self.exact:
             upper = torch.linalg.cholesky(self.precision, upper=True)
@@ -187,7 +201,8 @@ class _Run:
             return torch.linalg.solve_triangular(upper, right, upper=True)[..., 0]
         if not self.agent.ensemble_size:
             return 0.0
-        zeta = torch.stack([_reference(law, gaussian) for law, _ in self.agent.laws], dim=1).to(self.dtype)
+        zeta = [own[law] if law in own else _reference(law, gaussian) for law, _ in self.agent.laws]
+        zeta = torch.stack(zeta, dim=1).to(self.dtype)
         pulled = torch.matmul(self.information, zeta[..., None])
         return torch.matmul(self.covariance, pulled.double())[..., 0]
 

@@ -62,7 +62,7 @@ class _Run:
     def __init__(self, agent: LinearChains, instance: LinearInstance) -> None:
         self.agent, self.instance = agent, instance
         size, chains = agent.ensemble_size, len(agent.laws)
-        self.theta, start = instance.theta, agent.start(instance.seed)
+        self.theta, start = instance.theta, agent.initial_information(instance.seed)
         if instance.sphere and agent.exact_subspace and 0 < size < len(self.theta):
             # an orthonormal basis of the span of A_0: everything the agent does happens in it
             basis = np.linalg.qr(start.T)[0]
@@ -84,7 +84,14 @@ class _Run:
         else:
             self.rounds = min(ROUNDS, max(1, FRESH_BYTES // (8 * instance.actions * dimension)))
 
-        references, perturbations = (np.array([kernel.CODES[pair[role]] for pair in agent.laws]) for role in range(2))
+        #: laws that the kernel has no code for, of either role
+        self.own = [
+            list(dict.fromkeys(pair[role] for pair in agent.laws if pair[role] not in kernel.CODES)) for role in range(2)
+        ]
+        references, perturbations = (
+            np.array([kernel.OWN + own.index(law) if law in own else kernel.CODES[law] for law in laws])
+            for laws, own in zip(zip(*agent.laws, strict=True), self.own, strict=True)
+        )
         covariance = np.zeros((chains, dimension, self.length))
         covariance[:, range(dimension), range(dimension)] = agent.prior_variance
         information = np.zeros((chains, size, self.length), self.noise_dtype)
@@ -97,7 +104,9 @@ class _Run:
         # exact draws need d Gaussian entries a round, ensembles M
         self.acting = GaussianRows(instance.seed, "reference", dimension if self.exact else max(size, 1))
         self.disturbing = GaussianRows(instance.seed, "perturbation", max(size, 1))
+        # the first round has none before it: no update is left to be made
         self.last = np.ones((1, max(size, 1)))
+        self.last_own = np.zeros((len(self.own[1]), 1, max(size, 1)))
         self.log_delta = -1.0 if agent.inflation_delta is None else np.log(1 / agent.inflation_delta)
 
     def _sorted_actions(self, features: np.ndarray) -> kernel.Actions:
@@ -150,15 +159,18 @@ class _Run:
         acting, disturbing = self.acting.take(rounds), self.disturbing.take(rounds)
         shifted = np.concatenate([self.last, disturbing[:-1]])
         self.last = disturbing[-1:].copy()
-        return self._tables(acting, self.noise_dtype), self._tables(shifted, self.noise_dtype)
+        references = _own(self.own[0], self.agent.reference, acting)
+        perturbations = _own(self.own[1], self.agent.perturbation, disturbing)
+        shifted_own = np.concatenate([self.last_own, perturbations[:, :-1]], axis=1)
+        self.last_own = perturbations[:, -1:].copy()
+        return self._tables(acting, references), self._tables(shifted, shifted_own)
 
-    @staticmethod
-    def _tables(gaussian: np.ndarray, dtype: np.dtype) -> kernel.Noise:
-        gaussian = np.ascontiguousarray(gaussian)
+    def _tables(self, gaussian: np.ndarray, own: np.ndarray) -> kernel.Noise:
+        gaussian, dtype = np.ascontiguousarray(gaussian), self.noise_dtype
         norms, signs = np.empty(len(gaussian)), np.empty(gaussian.shape, dtype)
         largest = np.zeros((len(gaussian), 2), dtype=np.int32)
         kernel.noise_tables(gaussian, norms, signs, largest)
-        return kernel.Noise(gaussian.astype(dtype), norms, signs, largest)
+        return kernel.Noise(gaussian.astype(dtype), norms, signs, largest, np.ascontiguousarray(own, dtype))
 
     def advance(self, rounds: int, start: int, time: np.ndarray, outputs: tuple[np.ndarray, ...]) -> None:
         """Play the rounds start..start + rounds - 1 with every chain and write (regret, reward, optimal, chosen).
@@ -198,3 +210,8 @@ class _Run:
         chosen = outputs[-1]
         if self.sorted is not None and chosen.size:
             chosen[...] = self.sorted[chosen]
+
+
+def _own(laws: list[str], vectors: Callable[[str, np.ndarray], np.ndarray], gaussian: np.ndarray) -> np.ndarray:
+    """(laws, rounds, M) of standard normal rows (rounds, M)."""
+    return np.array([vectors(law, gaussian) for law in laws]).reshape(len(laws), *gaussian.shape)

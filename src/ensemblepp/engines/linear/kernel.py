@@ -29,8 +29,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 #: Laws as the kernel knows them. NONE: theta = mean; MEMBER: sqrt(M) e_m without a sign; RAW: N(0, I/M), not normalised;
-#: EXACT: a draw from the posterior itself, by Cholesky.
-NONE, GAUSSIAN, SPHERE, CUBE, COORDINATE, SPARSE, MEMBER, RAW, EXACT = range(9)
+#: EXACT: a draw from the posterior itself, by Cholesky. Any other law is OWN and those above it: place OWN + i has the vectors
+#: that `Noise.own[i]` lists, round by round.
+NONE, GAUSSIAN, SPHERE, CUBE, COORDINATE, SPARSE, MEMBER, RAW, EXACT, OWN = range(10)
 CODES = {
     "none": NONE,
     "gaussian": GAUSSIAN,
@@ -406,12 +407,13 @@ class Noise(NamedTuple):
     norms: np.ndarray  #: (rounds,)
     signs: np.ndarray  #: (rounds, M)
     largest: np.ndarray  #: (rounds, 2) positions of the two largest entries by magnitude
+    own: np.ndarray  #: (laws, rounds, M) vectors of the laws that have no code, as they act or disturb
 
 
 class State(NamedTuple):
     """The chains, and what they carry from round to round."""
 
-    references: np.ndarray  #: (chains,) codes of laws
+    references: np.ndarray  #: (chains,) codes of laws, `CODES` or OWN + place in `Noise.own`
     perturbations: np.ndarray  #: (chains,)
     covariance: np.ndarray  #: (chains, d, length), without the last round's update
     mean: np.ndarray  #: (chains, length)
@@ -544,19 +546,25 @@ def _deviate(state, c, acting, disturbing, t, gains, scaled, pulled, wide, out):
             _back_substitute(state.factor[c], wide[:dimension], out[:dimension])
         return
     # z has `kept` entries of either sign, or is dense: `steps` times a factor that goes to x instead
-    dense = disturbance in (GAUSSIAN, SPHERE, CUBE, RAW)
+    dense = disturbance in (GAUSSIAN, SPHERE, CUBE, RAW) or disturbance >= OWN
     kept = size if dense else 1 if disturbance == COORDINATE or size == 1 else 2
     normalised = disturbance in (GAUSSIAN, SPHERE)
     factor = 1.0 / disturbing.norms[t] if normalised else 1.0 / math.sqrt(kept)
+    if disturbance >= OWN:
+        factor = 1.0
     for j in range(length):
         scaled[j] = last[j] * factor
     steps = disturbing.signs[t] if disturbance == CUBE else disturbing.gaussian[t]
+    if disturbance >= OWN:
+        steps = disturbing.own[disturbance - OWN, t]
     if not dense:
         for i in range(kept):
             m = disturbing.largest[t, i]
             _add_row(rows[m], disturbing.signs[t, m], scaled)
-    if law in (GAUSSIAN, SPHERE, CUBE):
+    if law in (GAUSSIAN, SPHERE, CUBE) or law >= OWN:
         zeta = acting.signs[t] if law == CUBE else acting.gaussian[t]
+        if law >= OWN:
+            zeta = acting.own[law - OWN, t]
         if dense:
             _pull(rows, steps, scaled, zeta, pulled)
         else:
