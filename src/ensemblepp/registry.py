@@ -49,6 +49,20 @@ ENGINES = {
     "neural_stacked": "ensemblepp.engines.neural.stacked",
 }
 
+#: name in the package itself -> module that defines it
+PUBLIC = {
+    "Agent": "ensemblepp.bandit",
+    "Choice": "ensemblepp.bandit",
+    "Decisions": "ensemblepp.bandit",
+    "Environment": "ensemblepp.bandit",
+    "LinearEnsemblePlusPlus": "ensemblepp.agents.linear.ensemblepp",
+    "NeuralAgent": "ensemblepp.agents.neural.base",
+    "NeuralEnsemblePlusPlus": "ensemblepp.agents.neural.ensemblepp",
+    "Outcome": "ensemblepp.bandit",
+    "generator": "ensemblepp.randomness.streams",
+    "simulate": "ensemblepp.engines.choice",
+}
+
 
 def class_path(table: dict[str, str], part: dict[str, Any]) -> str:
     """ "module:Class" of the environment or agent that a specification's `part` describes: by its kind, or the user's own."""
@@ -63,6 +77,17 @@ def environment_path(spec: dict[str, Any]) -> str:
 def agent_path(spec: dict[str, Any]) -> str:
     """ "module:Class" of a block's agent."""
     return class_path(AGENTS, spec["agent"])
+
+
+def presentation(package: str, name: str) -> str:
+    """ "module:function" of a figure or table by its name among ours; one of the user's has that for a name already.
+
+    Args:
+        package: "figures" or "tables".
+        name: a module of the package, or "module:function".
+    """
+    entry_point = {"figures": "draw", "tables": "build"}[package]
+    return name if ":" in name else f"ensemblepp.{package}.{name}:{entry_point}"
 
 
 def load(path: str) -> Any:

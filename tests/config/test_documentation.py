@@ -14,7 +14,7 @@ from ensemblepp.config.checks import CONFIG_FILES
 from ensemblepp.config.loading import load
 from ensemblepp.config.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RENEW = "stale: run `python -m ensemblepp config --write` in the project's folder and commit what it writes"
 
 

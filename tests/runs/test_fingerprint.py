@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 
 from ensemblepp.errors import ConfigError
-from ensemblepp.runs.fingerprint import closure, fingerprint, source_digest
+from ensemblepp.runs.fingerprint import PLACES, closure, fingerprint, source_digest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # ------------------------------------------------------------------------------------------------------ one module
 
@@ -72,7 +75,69 @@ def test_code_counts(old, new):
     assert source_digest(edited) != source_digest(SOURCE)
 
 
+#: Sources whose trees the versions of Python write differently, or whose text they show differently.
+SAMPLES = {
+    "functions": (
+        "@decorated\ndef f(a, /, b: int = 1, *rest, c=2, **more) -> None:\n    return lambda x, *y: (x, *y)\n"
+        "async def g():\n    async with a as b, c:\n        yield await b\n",
+        "f54aa25eea87ceb5",
+    ),
+    "classes": (
+        "class A(B, metaclass=C):\n    x: int = 1\n    y: str\n\n    def f(self): ...\n\n\nclass D:\n    pass\n",
+        "e77e5f749692b23b",
+    ),
+    "texts": (
+        "a = u'ä' 'b' f'c{d!r:>{width}.3f}{{e}}' 'f'\nb = f'{x=}', f'{x:%Y-%m}', f'', f'{x:}', f'{1}' f''\n"
+        "c = b'\\x00', '\\ud800', '\\U0001fae9', '\U0001fae9', r'\\d'\n",
+        "8122bc74428dce24",
+    ),
+    "numbers": (
+        "a = 0, -0.0, 1e300, 1e-5, 1_000, 0x10, 2**100, 3j, 10**400, True, None, ..., 12345678901234567890123\n",
+        "5942059da6a8f317",
+    ),
+    "statements": (
+        "match a:\n    case {'b': [1, *_], **c} if c:\n        pass\n    case B(x=0) | None:\n        pass\n"
+        "    case _:\n        pass\n"
+        "try:\n    del a[1:2, ...]\nexcept* (E, F) as e:\n    raise G from e\nelse:\n    global h\nfinally:\n    a @= b\n"
+        "while (n := 1) < 2 <= 3:\n    break\nelse:\n    assert n, 'm'\nwith (a as b, c):\n    pass\n",
+        "928745c2ca06e20f",
+    ),
+    "imports": (
+        "from __future__ import annotations\nimport os.path as p, sys\nfrom a.b import c as d, e\nfrom ..f import *\n",
+        "d95f20fca059b4f4",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_python_gives_the_same_digest(name):
+    """Results are moved between machines: the digests that stand here were made by Python 3.11, 3.12 and 3.13."""
+    source, digest = SAMPLES[name]
+    assert source_digest(source)[:16] == digest
+
+
+def test_fields_of_later_versions_that_are_empty_do_not_count(monkeypatch):
+    """Python 3.12 gave functions and classes `type_params`; 3.13 gave those a default."""
+    source = "def f():\n    pass\n\n\nclass A:\n    pass\n"
+    before = source_digest(source)
+    for kind in (ast.FunctionDef, ast.ClassDef, ast.Pass):
+        monkeypatch.setattr(kind, "_fields", (*kind._fields, "invented", "listed"))
+        monkeypatch.setattr(kind, "invented", None, raising=False)
+        monkeypatch.setattr(kind, "listed", [], raising=False)
+    assert source_digest(source) == before
+    monkeypatch.setattr(ast.Pass, "invented", 0)
+    assert source_digest(source) != before
+
+
 # --------------------------------------------------------------------------------------------------------- closure
+
+
+def test_what_a_module_is_made_of_is_what_grimp_finds():
+    """Of every module, imports within functions too."""
+    graph = grimp.build_graph("ensemblepp", cache_dir=None)
+    assert len(graph.modules) > 100
+    for module in graph.modules:
+        assert closure(module) == {module, *graph.find_upstream_modules(module)}
 
 
 def test_what_greedy_is_made_of():
@@ -85,16 +150,43 @@ def test_what_greedy_is_made_of():
         "ensemblepp.randomness.streams",
         "ensemblepp.errors",
     } <= modules
-    others = {f"ensemblepp.agents.{name}" for name in ("neural_ensemblepp", "linear_ts", "linear_ensemblepp")}
-    assert not modules & {*others, "ensemblepp.config", "ensemblepp.randomness.distributions", "ensemblepp.runs.block"}
+    assert {name for name in modules if name.startswith("ensemblepp.agents.")} == {
+        f"ensemblepp.agents.neural.{name}" for name in ("base", "greedy", "linear_heads", "mlp")
+    }
+    assert not {name for name in modules if name.startswith(("ensemblepp.config", "ensemblepp.engines", "ensemblepp.runs"))}
 
 
-def test_what_runs_a_block_knows_no_agent_no_environment_and_no_configuration():
+def test_what_runs_a_block_knows_no_agent_no_engine_no_environment_and_no_configuration():
     modules = closure("ensemblepp.runs.block")
-    assert {"ensemblepp.engines.step_by_step", "ensemblepp.storage.datasets"} <= modules
-    known = {name for name in modules if name.startswith(("ensemblepp.agents.", "ensemblepp.environments."))}
-    assert known == {"ensemblepp.bandit"}
-    assert "ensemblepp.config" not in modules
+    assert {"ensemblepp.devices", "ensemblepp.storage.datasets", "ensemblepp.trajectory"} <= modules
+    packages = {name.split(".")[1] for name in modules}
+    assert not packages & {"agents", "engines", "environments", "config"}
+
+
+@pytest.mark.parametrize("engine", ["step_by_step", "linear.compiled", "linear.batched", "neural.compiled", "neural.stacked"])
+def test_no_engine_knows_what_runs_it_or_another_engine(engine):
+    """It may know what agents of its family are derived from, and no agent."""
+    modules = closure(f"ensemblepp.engines.{engine}")
+    assert not {name.split(".")[1] for name in modules} & {"config", "runs", "specification"}
+    engines = {"ensemblepp.engines.step_by_step"} | {
+        f"ensemblepp.engines.{name}" for name in ("linear.compiled", "linear.batched", "neural.compiled", "neural.stacked")
+    }
+    assert modules & engines == {f"ensemblepp.engines.{engine}"}
+    bases = {f"linear.{name}" for name in ("chains", "posterior")} | {
+        f"neural.{name}" for name in ("base", "linear_heads", "mlp")
+    }
+    assert {name.removeprefix("ensemblepp.agents.") for name in modules if name.startswith("ensemblepp.agents.")} <= bases
+
+
+def test_nothing_is_imported_to_read_it(tmp_path):
+    """The workflow is parsed by every job of a cluster."""
+    script = (
+        "import sys\nfrom ensemblepp.runs.fingerprint import fingerprint\nbefore = set(sys.modules)\n"
+        "fingerprint('ensemblepp.agents.neural.greedy:Greedy', 'ensemblepp.figures.laws_heatmap', 'ensemblepp.runs.block')\n"
+        "print(*sorted(set(sys.modules) - before))\n"
+    )
+    copy_package(tmp_path)
+    assert printed(script, tmp_path).split() == []
 
 
 def test_a_fingerprint_is_16_hex_digits_and_the_order_of_modules_is_no_matter():
@@ -103,6 +195,11 @@ def test_a_fingerprint_is_16_hex_digits_and_the_order_of_modules_is_no_matter():
     assert int(one, 16) >= 0
     assert fingerprint("ensemblepp.runs.block", "ensemblepp.agents.neural.greedy") == one
     assert fingerprint("ensemblepp.runs.block") != one
+
+
+def test_the_class_counts_beside_its_module():
+    one, other = (fingerprint(f"ensemblepp.environments.candidates:{name}") for name in ("Quadratic", "Neural"))
+    assert len({one, other, fingerprint("ensemblepp.environments.candidates")}) == 3
 
 
 @pytest.mark.parametrize("module", ["ensemblepp.nothing", "nothing_at_all", "nothing.at_all", "sys"])
@@ -141,40 +238,58 @@ CONFIG = {
     },
 }
 
-PRINT = """
+#: What jobs record as their code: name of the job -> modules. It needs the configuration, which is slow to import.
+CODES = """
 import json, sys
-import ensemblepp
 from ensemblepp.config.loading import load
 from ensemblepp.config.checks import presentable
-from ensemblepp.runs.fingerprint import fingerprint
-found = {"where": ensemblepp.__file__}
+codes = {}
 for block in load(json.loads(sys.argv[1])).blocks("all"):
-    found[f"{block.spec['environment']['name']} {block.spec['agent']['name']}"] = fingerprint(*block.modules)
+    codes[f"{block.spec['environment']['name']} {block.spec['agent']['name']}"] = block.code
 for kind in ("figures", "tables"):
     for name in presentable(kind):
-        found[f"{kind} {name}"] = fingerprint(f"ensemblepp.{kind}", f"ensemblepp.{kind}.{name}")
-for name in ("aggregate", "embed", "language_models"):
-    found[name] = fingerprint(f"ensemblepp.{name}")
-print(json.dumps(found))
+        codes[f"{kind} {name}"] = [f"ensemblepp.{kind}", f"ensemblepp.{kind}.{name}"]
+for name in ("runs.aggregate", "text.embedding", "text.language_models", "data.mushroom"):
+    codes[name] = [f"ensemblepp.{name}"]
+print(json.dumps(codes))
+"""
+HASH = """
+import json, sys
+import ensemblepp
+from ensemblepp.runs.fingerprint import fingerprint
+found = {name: fingerprint(*code) for name, code in json.loads(sys.argv[1]).items()}
+print(json.dumps(found | {"where": ensemblepp.__file__}))
 """
 
 
 def printed(script: str, folder: Path, *arguments: str) -> str:
     """What a script prints that imports from `folder` and runs in it."""
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    places = os.pathsep.join([str(folder), str(ROOT / "src")])
+    environment = os.environ | {"PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", script, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def fingerprints(folder: Path) -> dict[str, str]:
-    found = json.loads(printed(PRINT, folder, json.dumps(CONFIG)))
+def codes(folder: Path) -> dict[str, list[str]]:
+    """The code of every job, as the package in `folder` says."""
+    return json.loads(printed(CODES, folder, json.dumps(CONFIG)))
+
+
+def fingerprints(folder: Path, code: dict[str, list[str]]) -> dict[str, str]:
+    """The fingerprint of every job, by the package in `folder`."""
+    found = json.loads(printed(HASH, folder, json.dumps(code)))
     assert Path(found.pop("where")).is_relative_to(folder)
     return found
 
 
 @pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return fingerprints(copy_package(tmp_path_factory.mktemp("untouched")))
+def code() -> dict[str, list[str]]:
+    return codes(ROOT / "src")
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory, code: dict[str, list[str]]) -> dict[str, str]:
+    return fingerprints(copy_package(tmp_path_factory.mktemp("untouched")), code)
 
 
 def copy_package(folder: Path) -> Path:
@@ -190,55 +305,181 @@ def blocks(environments: tuple[str, ...] = ENVIRONMENTS, agents: tuple[str, ...]
     return {f"{environment} {agent}" for environment in environments for agent in agents}
 
 
+CONTEXTUAL = ("mushroom", "posts")
+LINEAR, NEURAL = ("ts", "linear"), ("neural", "greedy")
+
+
 @pytest.mark.parametrize(
     ("file", "statement", "changed"),
     [
-        ("agents/greedy.py", "EDITED = 1", blocks(agents=("greedy",))),
-        ("agents/greedy.py", "# only a comment", set()),
-        ("agents/neural.py", "EDITED = 1", blocks(agents=("neural", "greedy"))),
-        ("agents/linear_ensemblepp.py", "EDITED = 1", blocks(agents=("linear",))),
-        ("agents/linear_posterior.py", "EDITED = 1", blocks(agents=("ts", "linear"))),
+        ("agents/neural/greedy.py", "EDITED = 1", blocks(agents=("greedy",))),
+        ("agents/neural/greedy.py", "# only a comment", set()),
+        # the compiled rounds are for its classes, and not for the linear bandit
+        ("agents/neural/base.py", "EDITED = 1", blocks(agents=NEURAL)),
+        ("agents/linear/ensemblepp.py", "EDITED = 1", blocks(agents=("linear",))),
+        ("agents/linear/posterior.py", "EDITED = 1", blocks(agents=LINEAR)),
         ("environments/moderation.py", "EDITED = 1", blocks(environments=("posts",))),
-        ("environments/contextual.py", "EDITED = 1", blocks(environments=("mushroom", "posts"))),
-        ("simulate.py", "EDITED = 1", blocks()),
-        ("config.py", "EDITED = 1", {"aggregate"}),
-        ("aggregate.py", "EDITED = 1", {"aggregate"}),
+        ("environments/contextual.py", "EDITED = 1", blocks(environments=CONTEXTUAL)),
+        ("engines/step_by_step.py", "EDITED = 1", blocks(CONTEXTUAL, LINEAR) | blocks(("line",), NEURAL)),
+        ("engines/linear/compiled.py", "EDITED = 1", blocks(("line",), LINEAR)),
+        ("engines/linear/kernel.py", "EDITED = 1", blocks(("line",), LINEAR)),
+        ("engines/linear/batched.py", "EDITED = 1", set()),
+        ("engines/neural/compiled.py", "EDITED = 1", blocks(CONTEXTUAL, NEURAL)),
+        ("engines/neural/kernel.py", "EDITED = 1", blocks(CONTEXTUAL, NEURAL)),
+        ("engines/neural/run.py", "EDITED = 1", blocks(CONTEXTUAL, NEURAL)),
+        ("engines/neural/stacked.py", "EDITED = 1", set()),
+        ("engines/choice.py", "EDITED = 1", set()),
+        ("runs/block.py", "EDITED = 1", blocks()),
+        ("registry.py", 'AGENTS["another"] = "ensemblepp.agents.another:Another"', set()),
+        ("specification.py", "EDITED = 1", {"runs.aggregate"}),
+        ("runs/aggregate.py", "EDITED = 1", {"runs.aggregate"}),
+        ("runs/plan.py", "EDITED = 1", set()),
+        ("runs/fingerprint.py", "EDITED = 1", set()),
+        ("config/resolution.py", "EDITED = 1", set()),
+        ("config/neural_agents.py", "EDITED = 1", set()),
         ("tables/final_regret.py", "EDITED = 1", {"tables final_regret"}),
         ("figures/laws_heatmap.py", "EDITED = 1", {"figures laws_heatmap"}),
-        ("__main__.py", "EDITED = 1", set()),
-        ("fingerprint.py", "EDITED = 1", {"aggregate"}),
+        ("text/embedding.py", "EDITED = 1", {"text.embedding"}),
+        ("data/mushroom.py", "EDITED = 1", {"data.mushroom"}),
+        ("cli.py", "EDITED = 1", set()),
+        ("__init__.py", "EDITED = 1", set()),
     ],
 )
-def test_an_edit_changes_what_it_touches(untouched, tmp_path, file, statement, changed):
+def test_an_edit_changes_what_it_touches(untouched, code, tmp_path, file, statement, changed):
     folder = copy_package(tmp_path)
     with (folder / "ensemblepp" / file).open("a") as source:
         source.write(f"\n{statement}\n")
-    edited = fingerprints(folder)
+    edited = fingerprints(folder, code)
     assert {name for name in untouched if edited[name] != untouched[name]} == changed
     assert edited.keys() == untouched.keys()
 
 
-def test_the_style_of_figures_is_part_of_every_figure_and_of_nothing_else(untouched, tmp_path):
+def test_the_style_of_figures_is_part_of_every_figure_and_of_nothing_else(untouched, code, tmp_path):
     folder = copy_package(tmp_path)
     with (folder / "ensemblepp/figures/style.py").open("a") as source:
         source.write("\nEDITED = 1\n")
-    edited = fingerprints(folder)
+    edited = fingerprints(folder, code)
     changed = {name for name in untouched if edited[name] != untouched[name]}
     assert changed == {name for name in untouched if name.startswith("figures ")}
     assert changed
 
 
-def test_no_file_is_left_in_the_working_directory(untouched, tmp_path):
+def test_no_file_is_left_in_the_working_directory(untouched, code, tmp_path):
     copy_package(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    assert fingerprints(tmp_path) == untouched
+    assert fingerprints(tmp_path, code) == untouched
     assert sorted(tmp_path.rglob("*")) == before
+
+
+# ----------------------------------------------------------------------------------------------- moves and renames
+
+#: Packages whose modules are found by the registry or by import alone.
+MOVABLE = (
+    "agents",
+    "analysis",
+    "bandit",
+    "devices",
+    "engines",
+    "environments",
+    "errors",
+    "randomness",
+    "storage",
+    "trajectory",
+)
+
+
+def move(package: Path, old: str, new: str) -> None:
+    """Move module `old` of the package to `new`, and say so everywhere, as an editor does."""
+    source, target = (package.joinpath(*name.split(".")).with_suffix(".py") for name in (old, new))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+    for part in target.parents:
+        if part == package:
+            break
+        (part / "__init__.py").touch()
+    (old_package, _, old_name), (new_package, _, new_name) = (f"ensemblepp.{name}".rpartition(".") for name in (old, new))
+    # a module that is imported by its own name keeps that name
+    kept = f"{new_name} as {old_name}" if new_name != old_name else new_name
+
+    def rewritten(found: re.Match) -> str:
+        indent, names = found[1], [name.strip() for name in found[2].split(",")]
+        if old_name not in names:
+            return found[0]
+        names.remove(old_name)
+        others = f"\n{indent}from {old_package} import {', '.join(names)}" if names else ""
+        return f"{indent}from {new_package} import {kept}{others}"
+
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        text = re.sub(rf"\bensemblepp\.{re.escape(old)}(?![\w.])", f"ensemblepp.{new}", text)
+        text = re.sub(rf"^( *)from {re.escape(old_package)} import ([\w, ]+)$", rewritten, text, flags=re.MULTILINE)
+        path.write_text(text)
+
+
+def sort_imports(package: Path) -> None:
+    command = [sys.executable, "-m", "ruff", "check", "--quiet", "--isolated", "--select", "I", "--fix", str(package)]
+    subprocess.run(command, check=True)
+    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", "--isolated", str(package)], check=True)
+
+
+@pytest.mark.parametrize("how", ["renamed", "moved"])
+def test_where_modules_lie_is_no_matter(untouched, tmp_path, how):
+    """Every module below agents, engines, environments, ...: renamed so that every order is another, or in other folders."""
+    package = copy_package(tmp_path) / "ensemblepp"
+    paths = [path for name in MOVABLE for path in [package / f"{name}.py", *(package / name).rglob("*.py")] if path.exists()]
+    names = sorted(".".join(path.relative_to(package).with_suffix("").parts) for path in paths if path.name != "__init__.py")
+    assert len(names) > 50
+    for position, old in enumerate(names):
+        folder, _, name = old.rpartition(".")
+        other = f"z{len(names) - position:02}_{name}"
+        move(package, old, f"{folder}.{other}".strip(".") if how == "renamed" else f"deep.down.p{position % 7}.{other}")
+    sort_imports(package)
+    assert fingerprints(tmp_path, codes(tmp_path)) == untouched
+
+
+def test_the_order_and_the_grouping_of_imports_are_no_matter(untouched, tmp_path):
+    """Every import of this package, a statement for each name, in reversed order."""
+    package = copy_package(tmp_path) / "ensemblepp"
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            for statements in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+                if isinstance(statements, list):
+                    statements[:] = [part for statement in statements for part in apart(statement)]
+        path.write_text(ast.unparse(tree))
+    assert fingerprints(tmp_path, codes(tmp_path)) == untouched
+
+
+def apart(statement: ast.stmt) -> list[ast.stmt]:
+    if isinstance(statement, ast.ImportFrom) and statement.module.startswith("ensemblepp"):
+        return [ast.ImportFrom(statement.module, [alias], 0) for alias in reversed(statement.names)]
+    return [statement]
 
 
 # -------------------------------------------------------------------------------------------- code of one's own
 
 ONE = "from ensemblepp.runs.fingerprint import closure, fingerprint\nimport sys\nprint(fingerprint(sys.argv[1]))\n"
 ALL = "from ensemblepp.runs.fingerprint import closure\nimport sys\nprint(*sorted(closure(sys.argv[1])))\n"
+
+
+def write(folder: Path, **sources: str) -> None:
+    """Modules by their dotted names, `__` standing for the dot, in packages with `__init__.py`."""
+    for name, source in sources.items():
+        path = folder.joinpath(*name.split("__")).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for part in path.parents:
+            if part == folder:
+                break
+            (part / "__init__.py").touch()
+        path.write_text(source)
+
+
+def of_own(folder: Path, module: str = "own.agent", **sources: str) -> str:
+    """The fingerprint of a module of the user's, after `sources` are written anew."""
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    write(folder, **sources)
+    return printed(ONE, folder, module)
 
 
 def test_a_single_file_outside_any_package(tmp_path):
@@ -251,6 +492,26 @@ def test_a_single_file_outside_any_package(tmp_path):
     assert printed(ONE, tmp_path, "own_agent") == first
     file.write_text(file.read_text().replace("rate = 1", "rate = 2"))
     assert printed(ONE, tmp_path, "own_agent") != first
+
+
+def test_a_single_file_that_imports_a_module_by_its_name(tmp_path):
+    write(tmp_path, own_agent="from ensemblepp.agents.neural import greedy\n")
+    assert set(printed(ALL, tmp_path, "own_agent").split()) == {"own_agent", *closure("ensemblepp.agents.neural.greedy")}
+
+
+def test_what_lies_beside_a_single_file_is_followed_and_what_is_installed_is_not(tmp_path):
+    sources = {
+        "own_agent": "import numpy as np\nimport own_sums\nfrom own.kernel import WIDTH\nimport yaml\n",
+        "own_sums": "import numpy\n\n\ndef add(): ...\n",
+        "own__kernel": "raise RuntimeError('nothing is imported')\n",
+        "own__other": "",
+    }
+    write(tmp_path, **sources)
+    assert set(printed(ALL, tmp_path, "own_agent").split()) == {"own_agent", "own_sums", "own.kernel"}
+    first = of_own(tmp_path, "own_agent", **sources)
+    assert of_own(tmp_path, "own_agent", **sources | {"own__other": "EDITED = 1\n"}) == first
+    assert of_own(tmp_path, "own_agent", **sources | {"own_sums": "EDITED = 1\n"}) != first
+    assert of_own(tmp_path, "own_agent", **sources | {"own__kernel": "EDITED = 1\n"}) != first
 
 
 def test_a_package_of_ones_own_is_followed(tmp_path):
@@ -267,3 +528,83 @@ def test_a_package_of_ones_own_is_followed(tmp_path):
     assert printed(ONE, tmp_path, "own_agents.mine") == first
     (package / "kernel.py").write_text("WIDTH = 2\n")
     assert printed(ONE, tmp_path, "own_agents.mine") != first
+
+
+def test_a_package_without_init_is_followed(tmp_path):
+    write(tmp_path, own__agent="from own import kernel\nfrom own.sums import add\n", own__kernel="A = 1\n", own__sums="A = 1\n")
+    (tmp_path / "own/__init__.py").unlink()
+    assert set(printed(ALL, tmp_path, "own.agent").split()) == {"own.agent", "own.kernel", "own.sums"}
+
+
+#: What `own.play.agent` says to import `own.kernel`, and how it says so once that is `own.deep.core`.
+IMPORTS = {
+    "at the top": ("from own.kernel import width\n", "from own.deep.core import width\n"),
+    "in a function": (
+        "def act():\n    from own.kernel import width\n    return width\n",
+        "def act():\n    from own.deep.core import width\n    return width\n",
+    ),
+    "in another branch": (
+        "if True:\n    pass\nelse:\n    from own.kernel import width\n",
+        "if True:\n    pass\nelse:\n    from own.deep.core import width\n",
+    ),
+    "in a handler": (
+        "try:\n    pass\nexcept OSError:\n    from own.kernel import width\nfinally:\n    import own.kernel as k\n",
+        "try:\n    pass\nexcept OSError:\n    from own.deep.core import width\nfinally:\n    import own.deep.core as k\n",
+    ),
+    "of the module": ("from own import kernel as k\n", "from own.deep import core as k\n"),
+    "of the path": ("import own.kernel as k\n", "import own.deep.core as k\n"),
+    "relative": ("from ..kernel import width\n", "from ..deep.core import width\n"),
+    "relative, of the module": ("from .. import kernel as k\n", "from ..deep import core as k\n"),
+}
+
+
+@pytest.mark.parametrize("how", IMPORTS)
+def test_every_kind_of_import_counts_as_what_is_imported_and_not_as_its_place(tmp_path, how):
+    """An edit of the kernel is seen, its move to another place and name is not."""
+    before, after = IMPORTS[how]
+    kernel = "def width():\n    return 1\n"
+    first = of_own(tmp_path, "own.play.agent", own__play__agent=before, own__kernel=kernel)
+    edited = kernel.replace("1", "2")
+    assert of_own(tmp_path, "own.play.agent", own__play__agent=before, own__kernel=edited) != first
+    assert of_own(tmp_path, "own.play.agent", own__play__agent=after, own__deep__core=kernel) == first
+    assert of_own(tmp_path, "own.play.agent", own__play__agent=after, own__deep__core=edited) != first
+
+
+def test_relative_imports_of_a_package_itself(tmp_path):
+    """In `own/__init__.py` one dot is `own`, which it is not in a module of it."""
+    write(tmp_path, own__kernel="A = 1\n", own__agents__first="B = 1\n")
+    (tmp_path / "own/__init__.py").write_text("from .kernel import A\nfrom .agents import first\n")
+    (tmp_path / "own/agents/__init__.py").write_text("from . import first\nfrom ..kernel import A\n")
+    assert set(printed(ALL, tmp_path, "own").split()) == {"own", "own.kernel", "own.agents.first"}
+    assert set(printed(ALL, tmp_path, "own.agents").split()) == {"own.agents", "own.kernel", "own.agents.first"}
+
+
+ONE_EACH = "from own.left import f\nfrom own.right import f as g\n"
+SWAPPED = "from own.left import f as g\nfrom own.right import f\n"
+
+
+@pytest.mark.parametrize("through", [0, 1, 2])
+def test_names_of_equal_spelling_that_change_places_are_seen(tmp_path, through):
+    """`f` and `g` swap the modules that they come from; also where those only hand on what others define."""
+    sources = {}
+    for side, value in (("left", 1), ("right", 2)):
+        for step in range(through):
+            inner = f"{side}{step + 1}"
+            sources[f"own__{side}{step or ''}"] = f"from own.{inner} import f\n"
+        sources[f"own__{side}{through or ''}"] = f"def f():\n    return {value}\n"
+    first = of_own(tmp_path, own__agent=ONE_EACH, **sources)
+    assert of_own(tmp_path, own__agent=SWAPPED, **sources) != first
+    equal = {name: source.replace("return 2", "return 1") for name, source in sources.items()}
+    assert of_own(tmp_path, own__agent=ONE_EACH, **equal) == of_own(tmp_path, own__agent=SWAPPED, **equal)
+
+
+def test_modules_that_import_each_other(tmp_path):
+    sources = {"own__agent": "from own.other import g\n", "own__other": "def g():\n    from own.agent import f\n"}
+    first = of_own(tmp_path, **sources)
+    assert of_own(tmp_path, **sources) == first
+    assert of_own(tmp_path, **sources | {"own__other": "def g():\n    from own.agent import h as f\n"}) != first
+
+
+def test_the_registry_only_says_where_others_are():
+    assert {"ensemblepp.registry"} == PLACES
+    assert "ensemblepp.registry" in closure("ensemblepp.runs.block")

@@ -312,13 +312,8 @@ REGRET_BOUNDS = (
 
 # ------------------------------------------------------------------------------------------------------ parameter counts
 
-#: Agents whose parameters are counted, by the class that builds them.
-NETWORKS = {
-    "ensemblepp.agents.neural.ensemblepp:NeuralEnsemblePlusPlus": "ensemble++",
-    "ensemblepp.agents.neural.ensembleplus:EnsemblePlus": "ensemble+",
-    "ensemblepp.agents.neural.epinet:EpiNet": "epinet",
-    "ensemblepp.agents.neural.greedy:Greedy": "greedy",
-}
+#: Agents whose parameters are counted, by their kind.
+NETWORKS = {"neural_ensemblepp": "ensemble++", "ensembleplus": "ensemble+", "epinet": "epinet", "greedy": "greedy"}
 
 Network = Literal["ensemble++", "ensemble+", "epinet", "greedy"]
 
@@ -332,11 +327,11 @@ def network_of(spec: Mapping[str, Any]) -> tuple[Network, dict[str, Any]] | None
     None for agents that are not counted, and for environments whose data decide the dimension.
     """
     agent, environment = spec["agent"], spec["environment"]["options"]
-    if agent["class"] not in NETWORKS or "dimension" not in environment:
+    if agent["kind"] not in NETWORKS or "dimension" not in environment:
         return None
     classes = 2 if agent["options"]["loss"] == "cross_entropy" else 1
     shape = {"dimension": environment["dimension"], "classes": classes, "hidden": tuple(agent["options"]["hidden"])}
-    return NETWORKS[agent["class"]], shape
+    return NETWORKS[agent["kind"]], shape
 
 
 def parameter_counts(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ensemblepp import registry
 from ensemblepp.bandit import Agent, AgentFamily, Environment, EnvironmentFamily
-from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stored_rounds
+
+if TYPE_CHECKING:
+    # not for the configuration, which asks for names only: this is slow to import
+    from ensemblepp.storage.checkpoints import Checkpoint
 
 
 def engine_name(agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str) -> str:

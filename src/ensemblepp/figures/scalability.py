@@ -23,7 +23,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     specs = {spec["environment"]["name"]: spec["environment"] for spec in json.loads(dataset.attrs["specs"])}
     kinds: dict[str, list[str]] = {}
     for name in sorted(dataset["environment"].values, key=lambda name: specs[name]["options"]["candidates"]):
-        kinds.setdefault(specs[name]["class"], []).append(str(name))
+        kinds.setdefault(specs[name]["kind"], []).append(str(name))
     # in the order of the study
     rows = sorted(kinds.values(), key=lambda names: min(map(list(dataset["environment"].values).index, names)))
     final = dataset[["regret"]].isel(time=-1)

@@ -1,8 +1,8 @@
 """Code fingerprints: a hash of the source that a job's modules import, blind to comments, docstrings, layout and file names.
 
-Snakemake stores the fingerprint in a rule's `params`, so an edit re-runs exactly the jobs whose code it touches. The
-import closure is read from the source by grimp without importing anything; modules that are loaded by name at run time
-(agents, environments and engines) are not followed, which keeps one agent's edit from touching another's runs.
+Snakemake stores the fingerprint in a rule's `params`, so an edit re-runs exactly the jobs whose code it touches. Imports are
+read from the source and nothing is imported; modules that are loaded by name at run time (agents, environments and engines)
+are not followed, which keeps one agent's edit from touching another's runs.
 
 A module that is moved or renamed keeps its hash, and so do all that import it: an import counts as the content of what is
 imported. The hash is the same on every Python version that parses the source.
@@ -16,15 +16,26 @@ import hashlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import grimp
+from typing import NamedTuple
 
 from ensemblepp.errors import ConfigError
+from ensemblepp.registry import PUBLIC
 
 PACKAGE = "ensemblepp"
 
 #: Modules that only say where others are.
 PLACES = frozenset({"ensemblepp.registry"})
+
+#: An import counts as the content of a module, which counts as what it imports itself, over so many imports in a row.
+DEPTH = 4
+
+
+class Import(NamedTuple):
+    """One name that an import statement binds."""
+
+    module: str  #: the module that is imported, or imported from
+    name: str  #: the name in it; "" where the module itself is bound
+    bound: str  #: the name that stands for it from there on
 
 
 @functools.cache
@@ -40,47 +51,38 @@ def fingerprint(*code: str) -> str:
     places = [entry.partition(":") for entry in code]
     names = sorted(name for _, _, name in places if name)
     modules = closure(*(module for module, _, _ in places)) - PLACES
-    return _hash("\n".join([*names, *sorted(map(_module_digest, modules))]))[:16]
+    return _hash("\n".join([*names, *sorted(_module_digest(module, DEPTH) for module in modules)]))[:16]
 
 
 def closure(*modules: str) -> set[str]:
-    """`modules` and every module of their top-level packages that they import, directly or not."""
-    graph = _graph(tuple(sorted({PACKAGE, *(module.split(".")[0] for module in modules if _in_package(module))})))
+    """`modules` and all that they import, directly or not, of this package and of what lies beside a module of the user's."""
     found: set[str] = set()
-    for module in modules:
-        found.add(module)
-        if module in graph.modules:
-            found |= graph.find_upstream_modules(module)
-        else:
-            # a single file outside any package: follow what it imports from this one
-            imported = {target for node in ast.walk(_tree(module)) for target, *_ in _targets(node, module)} & graph.modules
-            found |= imported.union(*(graph.find_upstream_modules(name) for name in imported))
+    ahead = list(modules)
+    while ahead:
+        module = ahead.pop()
+        if module not in found:
+            found.add(module)
+            ahead += (entry.module for entry in _imports(module) if _file(entry.module))
     return found
 
 
-def source_digest(text: str, describe: Callable[[ast.AST], list[str] | None] = lambda node: None) -> str:
+def source_digest(text: str, ignored: Callable[[ast.stmt], bool] = lambda statement: False) -> str:
     """Hash of a module's syntax tree without docstrings: equal for sources that differ in comments or layout only.
 
     Args:
         text: the source.
-        describe: what an import statement counts as, in any order; None: it counts as it stands.
+        ignored: whether a statement does not count.
     """
     tree = ast.parse(text)
-    imports: list[str] = []
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list):
-            continue
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = body[0] if body else None
+            first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-                del body[0]
-        for statement in list(body):
-            described = describe(statement)
-            if described is not None:
-                imports += described
-                body.remove(statement)
-    return _hash("\n".join([*sorted(imports), *_dump(tree)]))
+                del node.body[0]
+        for _, statements in ast.iter_fields(node):
+            if isinstance(statements, list):
+                statements[:] = [part for part in statements if not (isinstance(part, ast.stmt) and ignored(part))]
+    return _hash("\n".join(_dump(tree)))
 
 
 def _dump(node: object) -> Iterator[str]:
@@ -98,7 +100,8 @@ def _dump(node: object) -> Iterator[str]:
             yield from _dump(entry)
         yield "]"
     else:
-        yield f"{type(node).__name__} {node!r}"
+        # in ASCII: which other characters are shown as they are depends on the version
+        yield f"{type(node).__name__} {node!a}"
 
 
 def _hash(text: str) -> str:
@@ -106,69 +109,94 @@ def _hash(text: str) -> str:
 
 
 @functools.cache
-def _graph(packages: tuple[str, ...]) -> grimp.ImportGraph:
-    # no cache folder: it would land in the user's working directory, and building takes well under 0.1 s
-    return grimp.build_graph(*packages, cache_dir=None)
+def _module_digest(module: str, depth: int) -> str:
+    """Hash of a module, with what it imports as `_described`."""
+    return _hash("\n".join([*sorted(_described(entry, depth) for entry in _imports(module)), _own_digest(module)]))
+
+
+def _described(entry: Import, depth: int) -> str:
+    """An import as the content of the imported module; only as the names that it binds where depth is 0 or there is none."""
+    counts = depth > 0 and entry.module not in PLACES and _file(entry.module)
+    return f"{_module_digest(entry.module, depth - 1) if counts else ''}.{entry.name} as {entry.bound}"
 
 
 @functools.cache
-def _module_digest(module: str) -> str:
-    """Hash of a module, with the content of every module that it imports from a package of its own or from this one."""
-    return source_digest(_source(module), lambda node: _described(node, module, _shallow_digest))
+def _own_digest(module: str) -> str:
+    """Hash of a module without its imports of followed modules."""
+    return source_digest(_source(module), lambda statement: bool(_followed(statement, module)))
 
 
 @functools.cache
-def _shallow_digest(module: str) -> str:
-    """Hash of a module in which imports count by the names that they bind."""
-    return source_digest(_source(module), lambda node: _described(node, module, lambda _: ""))
+def _imports(module: str) -> tuple[Import, ...]:
+    """All that a module imports of followed modules, anywhere in its code."""
+    return tuple(entry for node in ast.walk(ast.parse(_source(module))) for entry in _followed(node, module))
 
 
-def _described(node: ast.AST, module: str, content: Callable[[str], str]) -> list[str] | None:
-    """What an import statement within packages of ours counts as; None for any other statement."""
-    found = []
-    for target, name, bound in _targets(node, module):
-        if target.split(".")[0] not in (PACKAGE, module.split(".")[0]) or target in PLACES:
-            return None
-        whole = f"{target}.{name}" if name else target
-        found.append(f"{content(whole)} as {bound}" if _exists(whole) else f"{content(target)}.{name} as {bound}")
-    return found or None
+def _followed(node: ast.AST, module: str) -> list[Import]:
+    """What a statement imports, if it is an import of followed modules alone."""
+    found = list(_bindings(node, module))
+    return found if all(_is_followed(entry.module.split(".")[0], module.split(".")[0]) for entry in found) else []
 
 
-def _targets(node: ast.AST, module: str) -> Iterator[tuple[str, str, str]]:
-    """(module, name in it, name it is bound to) of `from ... import ...`; `import ...` has no name and binds its whole path."""
+def _bindings(node: ast.AST, module: str) -> Iterator[Import]:
+    """What an import statement binds; `import a.b` binds its whole path."""
     if isinstance(node, ast.Import):
-        yield from ((alias.name, "", alias.asname or alias.name) for alias in node.names)
+        yield from (Import(alias.name, "", alias.asname or alias.name) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        base = module.split(".")[: -node.level] if node.level else []
-        target = ".".join([*base, *filter(None, [node.module])])
+        base = module.split(".") if node.level else []
+        up = node.level - _is_package(module) if node.level else 0
+        target = ".".join([*base[: len(base) - up], *filter(None, [node.module])])
         for alias in node.names:
-            yield target, alias.name, alias.asname or alias.name
+            if target == PACKAGE and alias.name in PUBLIC:
+                yield Import(PUBLIC[alias.name], alias.name, alias.asname or alias.name)
+                continue
+            whole = f"{target}.{alias.name}"
+            yield Import(*((whole, "") if _file(whole) else (target, alias.name)), alias.asname or alias.name)
 
 
 @functools.cache
-def _exists(module: str) -> bool:
+def _is_followed(imported: str, own: str) -> bool:
+    """Whether a top-level module is this package, or the user's: the one that imports it, or one beside that."""
+    if imported in (PACKAGE, own):
+        return True
+    # beside an installed package lies all that is installed
+    folder = _folder(own) if own != PACKAGE else None
+    beside = folder is not None and not {"site-packages", "dist-packages"} & set(folder.parts)
+    return beside and _folder(imported) == folder
+
+
+def _folder(top: str) -> Path | None:
+    """The folder in which a top-level module or package lies."""
+    path = _file(top)
+    return path and (path.parents[1] if path.name == "__init__.py" else path.parent)
+
+
+def _is_package(module: str) -> bool:
+    path = _file(module)
+    return path is not None and path.name == "__init__.py"
+
+
+@functools.cache
+def _file(module: str) -> Path | None:
+    """The source of a module, if there is one; not even the packages that it lies in are imported."""
+    top, *rest = module.split(".")
     try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError, AttributeError):
-        return False
-
-
-@functools.cache
-def _tree(module: str) -> ast.Module:
-    return ast.parse(_source(module))
+        found = importlib.util.find_spec(top) if top else None
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        return None
+    if rest:
+        stems = [Path(folder, *rest) for folder in found.submodule_search_locations or ()]
+        candidates = [path for stem in stems for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py"))]
+    else:
+        candidates = [Path(found.origin)] if found.origin and found.origin.endswith(".py") else []
+    return next((path.resolve() for path in candidates if path.is_file()), None)
 
 
 @functools.cache
 def _source(module: str) -> str:
-    try:
-        found = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        found = None
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+    path = _file(module)
+    if path is None:
         raise ConfigError(f"no Python source for module '{module}'")
-    return Path(found.origin).read_text(encoding="utf-8")
-
-
-def _in_package(module: str) -> bool:
-    found = importlib.util.find_spec(module.split(".")[0])
-    return found is not None and found.submodule_search_locations is not None
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,85 @@
+"""Files to a checked configuration, and what is said of files that are none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_configuration import small
+
+from ensemblepp.config.checks import CONFIG_FILES
+from ensemblepp.config.loading import load, read_files
+from ensemblepp.config.resolution import Config
+from ensemblepp.config.studies import SCALES
+from ensemblepp.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_shipped_files_load_at_every_scale_and_no_two_runs_share_a_file(scale):
+    config = read_files(ROOT, scale=scale)
+    assert config.scale == scale
+    specs: dict[str, dict] = {}
+    for study in config.active_studies():
+        blocks = config.blocks(study)
+        assert blocks
+        assert len({block.path for block in blocks}) == len(blocks)
+        for block in blocks:
+            assert specs.setdefault(block.path, block.spec) == block.spec
+
+
+def test_parsing_loads_no_heavy_library():
+    script = (
+        "import sys\n"
+        "from ensemblepp.config.loading import read_files\n"
+        "from ensemblepp.runs.plan import plan\n"
+        "config = read_files()\n"
+        "plans = [plan(config, study) for study in config.active_studies()]\n"
+        "print(*sorted(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "ensemblepp.config.resolution" in loaded
+    heavy = {"torch", "xarray", "transformers", "pandas", "seaborn", "matplotlib", "scipy", "netCDF4", "datasets", "numba"}
+    assert loaded & heavy == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("agents:\n  ts: {kind: [\n", "line 3: not valid YAML: expected the node content, but found '<stream end>'"),
+        ("- ts\n- es\n", "must be a mapping of keys to values"),
+        ("only words\n", "must be a mapping of keys to values"),
+    ],
+)
+def test_a_file_that_is_no_mapping(tmp_path, text, message):
+    copy_config(tmp_path)
+    path = tmp_path / "config/agents.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        read_files(tmp_path)
+    assert str(error.value) == f"{path}: {message}"
+
+
+def test_a_missing_file(tmp_path):
+    copy_config(tmp_path)
+    (tmp_path / "config/studies.yaml").unlink()
+    with pytest.raises(ConfigError) as error:
+        read_files(tmp_path)
+    assert str(error.value) == f"{tmp_path}/config/studies.yaml: no such file; run from the folder that holds the Snakefile"
+
+
+def copy_config(folder: Path) -> None:
+    (folder / "config").mkdir()
+    for name in CONFIG_FILES:
+        (folder / name).write_text((ROOT / name).read_text())
+
+
+def test_the_configuration_cannot_be_changed_after_its_check():
+    config = load(small())
+    assert isinstance(config, Config)
+    with pytest.raises(ValueError, match="frozen"):
+        config.scale = "paper"
