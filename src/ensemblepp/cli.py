@@ -6,9 +6,11 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+
+_TABLE = "how to read a table of the user's, as JSON (default: what config/environments.yaml says under datasets)"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,12 +62,14 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("check", help="check raw files line by line, without touching prepared data")
     command.add_argument("--dataset", required=True)
+    command.add_argument("--table", help=_TABLE)
     command.add_argument("--output", type=Path, required=True, help="JSON file to write when all is well")
     command.add_argument("raw", type=Path, nargs="+")
     command.set_defaults(command=_check)
 
     command = commands.add_parser("prepare", help="raw files to one prepared netCDF file")
     command.add_argument("--dataset", required=True)
+    command.add_argument("--table", help=_TABLE)
     command.add_argument("--output", type=Path, required=True)
     command.add_argument("raw", type=Path, nargs="+")
     command.set_defaults(command=_prepare)
@@ -174,26 +178,34 @@ def _check(options: argparse.Namespace) -> None:
 
     from ensemblepp.storage.datasets import write_json
 
-    data = _data_module(options)
+    prepare = _preparation(options)
     with tempfile.TemporaryDirectory() as folder:
-        data.prepare(options.raw, Path(folder, "prepared.nc"))
+        prepare(options.raw, Path(folder, "prepared.nc"))
     write_json({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in options.raw}, options.output)
 
 
 def _prepare(options: argparse.Namespace) -> None:
-    _data_module(options).prepare(options.raw, options.output)
+    _preparation(options)(options.raw, options.output)
 
 
-def _data_module(options: argparse.Namespace) -> ModuleType:
-    """The module of --dataset, once its raw files are known to be there."""
-    from ensemblepp.data import DATASETS, load
+def _preparation(options: argparse.Namespace) -> Callable[[list[Path], Path], None]:
+    """What prepares --dataset, once its raw files are known to be there."""
+    from ensemblepp.data import DATASETS, load, table
     from ensemblepp.errors import DataError
 
-    _require("--dataset", options.dataset, DATASETS)
     for path in options.raw:
         if not path.is_file():
-            raise DataError(f"{path}: no such file; `python -m ensemblepp retrieve` brings it")
-    return load(options.dataset)
+            remedy = "; `python -m ensemblepp retrieve` brings it" if options.dataset in DATASETS else ""
+            raise DataError(f"{path}: no such file{remedy}")
+    if options.dataset in DATASETS:
+        return load(options.dataset).prepare
+    if options.table:
+        return partial(table.prepare, **json.loads(options.table))
+    from ensemblepp.config.loading import read_files
+
+    tables = read_files().datasets
+    _require("--dataset", options.dataset, [*DATASETS, *tables])
+    return partial(table.prepare, **tables[options.dataset].declared())
 
 
 def _language_model(options: argparse.Namespace) -> None:

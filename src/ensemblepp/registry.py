@@ -19,6 +19,13 @@ ENVIRONMENTS = {
     "moderation": "ensemblepp.environments.moderation:Moderation",
 }
 
+#: data set -> its module, with the surface that `ensemblepp.data` tells of
+DATASETS = {
+    "mushroom": "ensemblepp.data.mushroom",
+    "shuttle": "ensemblepp.data.shuttle",
+    "hate_speech": "ensemblepp.data.hate_speech",
+}
+
 #: kind of an agent -> "module:Class"
 AGENTS = {
     "linear_ts": "ensemblepp.agents.linear.thompson_sampling:LinearThompsonSampling",

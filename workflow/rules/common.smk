@@ -23,6 +23,7 @@ from ensemblepp.config.resolution import ARTEFACTS
 from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError
+from ensemblepp.registry import DATASETS
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 
@@ -80,7 +81,20 @@ def say_left_out():
 
 
 def raw_files(wildcards):
+    """What a data set is prepared from: a table of the user's, or the files that `retrieve` brings."""
+    if wildcards.dataset in CONFIG.datasets:
+        return [CONFIG.datasets[wildcards.dataset].file]
     return [f"data/raw/{file.name}" for file in load_dataset(wildcards.dataset).RAW]
+
+
+def table_option(wildcards):
+    """How a table of the user's is read, for the command line; empty for any other data set."""
+    table = CONFIG.datasets.get(wildcards.dataset)
+    return ["--table", canonical_json(table.declared())] if table else []
+
+
+def data_code(wildcards):
+    return fingerprint(DATASETS.get(wildcards.dataset, "ensemblepp.data.table"))
 
 
 def block(wildcards):

@@ -10,21 +10,30 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from ensemblepp.config import laws, own_code
+from ensemblepp import registry
+from ensemblepp.config import datasets, laws, own_code
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
-from ensemblepp.config.environments import CustomEnvironment, LinearSphereEnvironment, ModerationEnvironment
+from ensemblepp.config.environments import (
+    CLASSIFIED,
+    ClassificationEnvironment,
+    CustomEnvironment,
+    LinearSphereEnvironment,
+    ModerationEnvironment,
+)
 from ensemblepp.config.linear_agents import LinearEnsembleAgent, LinearUCBAgent
 from ensemblepp.config.neural_agents import NeuralAgentModel
 from ensemblepp.config.resolution import ARTEFACTS, ENTRY_POINTS, Config, own_values, with_options
 from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
+from ensemblepp.data.table import rows_available
 from ensemblepp.randomness.distributions import is_taken
 
 #: Where each top-level key is written.
 FILES = {
     "environments": "config/environments.yaml",
+    "datasets": "config/environments.yaml",
     "language_models": "config/environments.yaml",
     "protocols": "config/agents.yaml",
     "laws": "config/agents.yaml",
@@ -61,10 +70,11 @@ def in_words(fault: Mapping[str, Any]) -> str:
 
 def faults_of(config: Config) -> Iterator[str]:
     """Every fault of a configuration whose types are right, a line each."""
-    for key in ("environments", "language_models", "protocols", "laws", "agents", "studies"):
+    for key in ("environments", "datasets", "language_models", "protocols", "laws", "agents", "studies"):
         for name in getattr(config, key):
             if not _NAME.fullmatch(name):
                 yield f"{FILES[key]}: {key}.{name}: a name has lower-case letters, digits, '+', '-' and '.' only"
+    yield from (f"{FILES['datasets']}: datasets.{fault}" for fault in datasets.faults(config.datasets))
     yield from _check_environments(config)
     yield from _check_laws(config)
     yield from _check_protocols(config)
@@ -90,6 +100,9 @@ def _check_environments(config: Config) -> Iterator[str]:
                 yield f"{where}.inputs: found {environment.inputs}: {environment.class_path} takes no inputs"
             if not environment.inputs and "inputs" in takes.required:
                 yield f"{where}.inputs: field required: {environment.class_path} has no default for it"
+        if isinstance(environment, ClassificationEnvironment):
+            allowed = [*CLASSIFIED, *config.datasets]
+            yield from _unknown(f"{FILES['environments']}: environments.{name}.dataset", [environment.dataset], allowed)
         model = getattr(environment, "language_model", None)
         if model is not None and model not in config.language_models:
             allowed = ", ".join(config.language_models) or "none is declared"
@@ -242,7 +255,13 @@ def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Itera
         yield f"{where}: found {horizon}: environment '{name}' can be played for {longest} rounds at most"
     if not hasattr(environment, "passes"):
         return
-    rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
+    table = config.datasets.get(environment.dataset)
+    if table is None and environment.dataset in registry.DATASETS:
+        rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
+    elif table is not None and Path(table.file).is_file():
+        rows = rows_available(table.file)
+    else:
+        return
     if isinstance(environment, ModerationEnvironment):
         if environment.posts > rows:
             yield (

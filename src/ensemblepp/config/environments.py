@@ -109,20 +109,27 @@ class NeuralEnvironment(CandidatesEnvironment):
     )
 
 
+#: The built-in data sets with a label column.
+CLASSIFIED = ("mushroom", "shuttle")
+
+
 class ClassificationEnvironment(EnvironmentModel):
-    """A UCI classification data set as a bandit: one action per class, reward 1 for the right one."""
+    """A classification data set as a bandit: one action per class, reward 1 for the right one."""
 
     family: ClassVar[EnvironmentFamily | None] = "pool"
     kind: Literal["classification"]
-    dataset: Literal["mushroom", "shuttle"] = Field(description="the UCI data set")
+    dataset: str = Field(description="mushroom or shuttle, which are UCI's, or a name under `datasets`")
     coding: Literal["onehot", "ordinal"] = Field("onehot", description="how nominal attributes become numbers")
+    scaling: Literal["unit", "standardise", "none"] = Field(
+        "unit", description="unit: rows of norm 1; standardise: columns of mean 0 and variance 1, but for 0/1 indicators"
+    )
     noise: NonNegative = Field(0.1, description="standard deviation of the reward noise")
     passes: Count = Field(1, description="how often every row may be shown (the paper's T = 10,000 needs 2 on Mushroom)")
 
     def options(self) -> dict[str, Any]:
         return {
             "inputs": {"data": f"data/prepared/{self.dataset}.nc"},
-            **self.model_dump(include={"coding", "noise", "passes"}),
+            **self.model_dump(include={"coding", "scaling", "noise", "passes"}),
         }
 
 

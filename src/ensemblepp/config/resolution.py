@@ -12,6 +12,7 @@ from ensemblepp import devices, figures, tables
 from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
+from ensemblepp.config.datasets import Table
 from ensemblepp.config.environments import Environment, LanguageModel
 from ensemblepp.config.laws import OwnLaw, written_out
 from ensemblepp.config.neural_agents import NeuralAgentModel
@@ -46,6 +47,7 @@ class ResolvedAgent:
 class Config(Settings):
     """Everything that the YAML files declare."""
 
+    datasets: dict[str, Table] = Field({})
     language_models: dict[str, LanguageModel] = Field({})
     environments: dict[str, Environment] = Field({})
     protocols: dict[str, dict[str, dict[str, Any]]] = Field(

@@ -1,7 +1,8 @@
 """The data sets: where their raw files come from, how a raw file is checked, and the prepared file it becomes.
 
 Every data set is one module with the same surface: `RAW`, the raw files that `sources.retrieve` brings, and
-`prepare(raw, output)`, which turns them, in the order of `RAW`, into one netCDF file or raises `DataError`.
+`prepare(raw, output)`, which turns them, in the order of `RAW`, into one netCDF file or raises `DataError`. Data sets of
+the user's are tables that the configuration declares; `table` reads them all.
 """
 
 from __future__ import annotations
@@ -9,11 +10,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-DATASETS = {
-    "mushroom": "ensemblepp.data.mushroom",
-    "shuttle": "ensemblepp.data.shuttle",
-    "hate_speech": "ensemblepp.data.hate_speech",
-}
+from ensemblepp.registry import DATASETS
 
 
 def load(name: str) -> ModuleType:

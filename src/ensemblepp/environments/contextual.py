@@ -59,3 +59,10 @@ def unit_rows(table: np.ndarray) -> np.ndarray:
     """`table` (rows, d) with every row divided by its Euclidean norm (rows of zeros stay), float32."""
     norm = np.linalg.norm(table.astype(np.float64), axis=1, keepdims=True)
     return (table / np.where(norm == 0, 1, norm)).astype(np.float32)
+
+
+def standard_columns(table: np.ndarray) -> np.ndarray:
+    """`table` (rows, d) with every column less its mean, over its standard deviation (constant columns become 0), float64."""
+    centred = table - table.mean(axis=0, dtype=np.float64)
+    spread = centred.std(axis=0)
+    return centred / np.where(spread == 0, 1, spread)

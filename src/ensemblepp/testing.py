@@ -1,0 +1,514 @@
+"""Does a class of your own keep what `ensemblepp.bandit` promises? Two functions, for a test of three lines:
+
+    from ensemblepp.testing import check_agent
+
+    def test_mine():
+        check_agent(Mine)
+
+Each plays a few rounds several times over and compares. A promise that is broken is an `AssertionError` that names the class
+and the method, what came and what was expected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pickle
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from ensemblepp.bandit import Agent, Choice, Decisions, Environment, Outcome, SphereDecisions
+from ensemblepp.environments.linear_finite import LinearFinite
+from ensemblepp.environments.pool import Pool
+
+#: The seeds that are played together and alone: not in order, not from 0, one of them large.
+SEEDS = (3, 0, 10_007)
+
+#: Names that a run file has already, of variables, dimensions and coordinates.
+RESERVED = frozenset(
+    {"action", "action_index", "agent", "constant_regret", "ensemble_size", "environment", "optimal", "perturbation"}
+    | {"reference", "regret", "reward", "seed", "step", "time"}
+)
+
+#: What rounding may change, relative to the largest reward.
+ROUNDING = 1e-9
+
+
+def _small_bandit(seeds: Sequence[int]) -> Environment:
+    """Seven fresh actions of five features every round."""
+    options = {"feature_bound": 1.0, "prior_variance": 1.0, "noise": 0.1, "varying": True}
+    return LinearFinite(seeds, dimension=5, actions=7, **options)
+
+
+def check_agent(
+    make_agent: Callable[..., Agent],
+    environment: Callable[[Sequence[int]], Environment] = _small_bandit,
+    *,
+    ensemble_size: int = 0,
+    rounds: int = 40,
+) -> None:
+    """Check an agent against `bandit.Agent`, round by round in small games.
+
+    Args:
+        make_agent: the class, or what builds it with hyper-parameters, such as `functools.partial(Mine, width=2.0)`; called as
+            `make_agent(seeds, dimension=d, ensemble_size=M, horizon=T, device="cpu")`.
+        environment: builds the environment from the seeds.
+        ensemble_size: M; 0 for an agent without an ensemble.
+        rounds: T. More than the agent needs before it learns.
+
+    Raises:
+        AssertionError: a promise is broken.
+    """
+
+    def game(seeds: Sequence[int]) -> tuple[Agent, Environment]:
+        world = environment(seeds)
+        keywords = {"dimension": world.dimension, "ensemble_size": ensemble_size, "horizon": rounds, "device": "cpu"}
+        return _built(make_agent, seeds, keywords), world
+
+    with _global_numbers() as used:
+        first = _played(*game(SEEDS), rounds)
+    name = first.name
+    if used:
+        _fail(
+            name,
+            "",
+            f"{used[0]} is used: its numbers are shared by all seeds",
+            "a generator for every seed (randomness.streams)",
+        )
+    if any(not np.array_equal(*pair) for pair in zip(first.index, _played(*game(SEEDS), rounds).index, strict=True)):
+        _fail(name, "act", "other choices at the same seeds", "every run of a seed to be the same")
+    for place, seed in enumerate(SEEDS):
+        alone = _played(*game((seed,)), rounds)
+        for round_, (together, single) in enumerate(zip(first.index, alone.index, strict=True), start=1):
+            if not np.array_equal(together[place], single[0]):
+                company = ", ".join(map(str, SEEDS))
+                _fail(
+                    name,
+                    "act",
+                    f"round {round_}: seed {seed} chooses otherwise in the company of {company}",
+                    f"{single[0].tolist()}, as alone",
+                    together[place].tolist(),
+                )
+    resumed = _played(*game(SEEDS), rounds, pickled_before=rounds // 2)
+    for round_, (whole, part) in enumerate(zip(first.index, resumed.index, strict=True), start=1):
+        if not np.array_equal(whole, part):
+            _fail(
+                name,
+                "act",
+                f"round {round_}: another choice after the agent was pickled before round {rounds // 2 + 1}",
+                whole.tolist(),
+                part.tolist(),
+            )
+
+
+def check_environment(make_environment: Callable[[Sequence[int]], Environment], *, rounds: int = 20) -> None:
+    """Check an environment against `bandit.Environment`, and against what its family promises.
+
+    Args:
+        make_environment: the class, or what builds it with options, such as `functools.partial(Mine, dimension=5)`; called as
+            `make_environment(seeds)`.
+        rounds: how many are played; no more than the environment has.
+
+    Raises:
+        AssertionError: a promise is broken.
+    """
+    with _global_numbers() as used:
+        first = _unrolled(make_environment, SEEDS, rounds)
+    name = first[0].name
+    if used:
+        _fail(
+            name,
+            "",
+            f"{used[0]} is used: its numbers are shared by all seeds",
+            "a generator for every seed (randomness.streams)",
+        )
+    for other, what in (
+        (_unrolled(make_environment, SEEDS, rounds), "in another environment of the same seeds"),
+        (_unrolled(make_environment, SEEDS, rounds, everything=False), "after other choices"),
+        (_unrolled(make_environment, SEEDS, rounds, pickled_before=rounds // 2), "once it was pickled"),
+    ):
+        _same(name, first, other, slice(None), what)
+    for place, seed in enumerate(SEEDS):
+        alone = _unrolled(make_environment, (seed,), rounds)
+        _same(name, first, alone, slice(place, place + 1), f"at seed {seed} in the company of {', '.join(map(str, SEEDS))}")
+    family = getattr(make_environment(SEEDS), "family", None)
+    if family == "linear":
+        _check_linear(make_environment, first)
+    elif family == "pool":
+        _check_pool(make_environment, first)
+    elif family is not None:
+        _fail(name, "family", "unknown family", "'linear', 'pool', or none", repr(family))
+
+
+# ------------------------------------------------------------------------------------------------------------ agents
+
+
+class _Game(NamedTuple):
+    name: str
+    index: list[np.ndarray]  #: per round (seeds, chains)
+
+
+def _built(make_agent: Callable[..., Agent], seeds: Sequence[int], keywords: dict[str, Any]) -> Agent:
+    try:
+        return make_agent(seeds, **keywords)
+    except TypeError as error:
+        name = getattr(make_agent, "__name__", None) or getattr(getattr(make_agent, "func", None), "__name__", "make_agent")
+        called = ", ".join(f"{key}={value!r}" for key, value in keywords.items())
+        raise AssertionError(f"{name}: cannot be built as {name}(seeds, {called}) ({error})") from error
+
+
+def _played(agent: Agent, world: Environment, rounds: int, pickled_before: int | None = None) -> _Game:
+    """A game whose every round is checked by itself."""
+    name = type(agent).__name__
+    seeds, chains = _seeds(name, agent, world.seeds), _chains(name, agent)
+    told = _told(name, agent, (seeds, chains), None)
+    kept: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []
+    index = []
+    for round_ in range(rounds):
+        if round_ == pickled_before:
+            agent = _through_pickle(name, agent)
+        decisions = world.decisions()
+        finite = not isinstance(decisions, SphereDecisions)
+        shown = decisions.features.copy() if finite else None
+        choice = agent.act(decisions)
+        _check_choice(name, choice, decisions, (seeds, chains, world.dimension), round_ + 1)
+        if finite and not np.array_equal(decisions.features, shown):
+            _fail(name, "act", f"round {round_ + 1}: decisions.features was changed", "an agent to leave its input alone")
+        outcome = world.step(choice)
+        given = Choice(choice.index.copy(), choice.features.copy()), outcome.reward.copy()
+        agent.update(choice, outcome.reward)
+        for what, before, after in (
+            ("choice.index", given[0].index, choice.index),
+            ("choice.features", given[0].features, choice.features),
+            ("reward", given[1], outcome.reward),
+        ):
+            if not np.array_equal(before, after):
+                _fail(name, "update", f"round {round_ + 1}: {what} was changed", "an agent to leave its input alone")
+        present = _told(name, agent, (seeds, chains), told)
+        kept.append((present, {key: values.copy() for key, values in present.items()}))
+        index.append(choice.index.copy())
+    for round_, (present, copies) in enumerate(kept, start=1):
+        for key, values in present.items():
+            if not np.array_equal(values, copies[key], equal_nan=True):
+                _fail(name, "diagnostics", f"'{key}' of round {round_} changed in later rounds", "a copy")
+    return _Game(name, index)
+
+
+def _seeds(name: str, one: Any, seeds: Sequence[int]) -> int:
+    found = getattr(one, "seeds", None)
+    if found is None or tuple(found) != tuple(seeds):
+        _fail(name, "seeds", "not the seeds that it was built with", tuple(seeds), found)
+    return len(seeds)
+
+
+def _chains(name: str, agent: Agent) -> int:
+    chains = getattr(agent, "chains", None)
+    expected = 'one pair of law names a chain, such as (("none", "none"),)'
+    pairs = isinstance(chains, Sequence) and not isinstance(chains, str) and len(chains) > 0
+    if not pairs or not all(isinstance(pair, tuple | list) and [type(part) for part in pair] == [str, str] for pair in chains):
+        _fail(name, "chains", "not pairs of texts", expected, repr(chains))
+    references, perturbations = (list(dict.fromkeys(part)) for part in zip(*chains, strict=True))
+    grid = list(itertools.product(references, perturbations))
+    if [tuple(pair) for pair in chains] != grid:
+        _fail(name, "chains", "not every reference with every perturbation, once, references first", grid, repr(chains))
+    return len(chains)
+
+
+def _check_choice(name: str, choice: Choice, decisions: Decisions, shape: tuple[int, int, int], round_: int) -> None:
+    at = f"round {round_}: "
+    if not isinstance(choice, Choice):
+        _fail(name, "act", f"{at}not a Choice", "decisions.choose(index) or decisions.maximise(theta)", type(choice).__name__)
+    index, features = choice
+    _is_array(name, "act", f"{at}index", index, shape[:2], np.integer)
+    _is_array(name, "act", f"{at}features", features, shape, np.floating)
+    if isinstance(decisions, SphereDecisions):
+        if not np.allclose(np.linalg.norm(features, axis=-1), 1, rtol=1e-6):
+            _fail(name, "act", f"{at}features outside the unit sphere", "norm 1", np.linalg.norm(features, axis=-1).max())
+        return
+    actions = decisions.features.shape[1]
+    outside = (index < 0) | (index >= actions)
+    if outside.any():
+        seed, chain = np.argwhere(outside)[0]
+        _fail(
+            name, "act", f"{at}index outside the decision set at place {seed}, chain {chain}",
+            f"0 to {actions - 1}", index[seed, chain],
+        )  # fmt: skip
+    expected = decisions.features[np.arange(len(index))[:, None], index]
+    different = (features != expected).any(axis=-1)
+    if different.any():
+        seed, chain = np.argwhere(different)[0]
+        _fail(
+            name, "act", f"{at}features are not those of the action at index, at place {seed}, chain {chain}",
+            expected[seed, chain], features[seed, chain],
+        )  # fmt: skip
+
+
+def _told(name: str, agent: Agent, shape: tuple[int, int], names: Any) -> Any:
+    """What the agent says of itself; `names` are those that it had before."""
+    told = getattr(agent, "diagnostics", dict)()
+    if not isinstance(told, dict):
+        _fail(name, "diagnostics", "not a dictionary", "name -> (seeds, chains)", type(told).__name__)
+    for key, values in told.items():
+        if not isinstance(key, str) or not key.isidentifier():
+            _fail(name, "diagnostics", "not a name", "letters, digits and '_'", repr(key))
+        if key in RESERVED:
+            _fail(
+                name,
+                "diagnostics",
+                f"'{key}' is the name of something else in a run file",
+                f"none of {', '.join(sorted(RESERVED))}",
+            )
+        _is_array(name, "diagnostics", f"'{key}'", values, shape, np.number)
+    if names is not None and list(told) != list(names):
+        _fail(name, "diagnostics", "other names than before", list(names), list(told))
+    return told
+
+
+# ------------------------------------------------------------------------------------------------------ environments
+
+
+class _Round(NamedTuple):
+    name: str
+    features: np.ndarray | None  #: (seeds, actions, d); None on the sphere
+    means: np.ndarray  #: (seeds, actions)
+    choice: Choice
+    outcome: Outcome
+
+
+def _unrolled(
+    make_environment: Callable[[Sequence[int]], Environment],
+    given: Sequence[int],
+    rounds: int,
+    *,
+    everything: bool = True,
+    pickled_before: int | None = None,
+) -> list[_Round]:
+    """Rounds in which every action is chosen, by a chain of its own; or only one action, another one in every round."""
+    world = make_environment(given)
+    name = type(world).__name__
+    seeds = _seeds(name, world, given)
+    for attribute, least in (("dimension", 1), ("fixed_actions", 0)):
+        value = getattr(world, attribute, None)
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            _fail(name, attribute, "not a number of things", f"a whole number from {least}", repr(value))
+    played: list[_Round] = []
+    for round_ in range(rounds):
+        if round_ == pickled_before:
+            world = _through_pickle(name, world)
+        at = f"round {round_ + 1}: "
+        decisions, means = world.decisions(), world.mean_rewards()
+        features = None if isinstance(decisions, SphereDecisions) else decisions.features
+        if features is None:
+            _is_array(name, "mean_rewards", at.strip(": "), means, (seeds, 1), np.floating)
+            choice = _directions(decisions, seeds, world.dimension)
+        else:
+            actions = features.shape[1] if getattr(features, "ndim", 0) == 3 else "actions"
+            _is_array(name, "decisions", f"{at}features", features, (seeds, actions, world.dimension), np.floating)
+            _is_array(name, "mean_rewards", at.strip(": "), means, (seeds, actions), np.floating)
+            if world.fixed_actions and actions != world.fixed_actions:
+                _fail(name, "decisions", f"{at}not fixed_actions actions", world.fixed_actions, actions)
+            index = np.arange(actions) if everything else np.array([round_ % actions])
+            choice = decisions.choose(np.tile(index, (seeds, 1)))
+        again = world.decisions()
+        if not np.array_equal(world.mean_rewards(), means) or (
+            features is not None and not np.array_equal(again.features, features)
+        ):
+            _fail(name, "decisions", f"{at}not the same when asked again", "only `step` to go on to the next round")
+        copies = Choice(choice.index.copy(), choice.features.copy())
+        kept = None if features is None else features.copy(), means.copy()
+        outcome = world.step(choice)
+        if not all(map(np.array_equal, copies, choice)):
+            _fail(name, "step", f"{at}the choice was changed", "an environment to leave its input alone")
+        if features is not None and not np.array_equal(features, kept[0]):
+            _fail(name, "step", f"{at}the features of the round that ended were changed", "a new array for the next round")
+        if not isinstance(outcome, Outcome):
+            _fail(name, "step", f"{at}not an Outcome", "bandit.Outcome(reward, regret)", type(outcome).__name__)
+        for what, values in zip(Outcome._fields, outcome, strict=True):
+            _is_array(name, "step", f"{at}{what}", values, choice.index.shape, np.floating)
+        played.append(_Round(name, *kept, copies, outcome))
+        if features is not None:
+            _check_outcome(played[-1], at)
+    return played
+
+
+def _directions(decisions: SphereDecisions, seeds: int, dimension: int) -> Choice:
+    """Both directions of every axis, a chain each."""
+    theta = np.concatenate([np.eye(dimension), -np.eye(dimension)])
+    return decisions.maximise(np.tile(theta, (seeds, 1, 1)))
+
+
+def _check_outcome(played: _Round, at: str) -> None:
+    """Regret and noise of one round in which chains chose different actions."""
+    name, _, means, (index, _), (reward, regret) = played
+    mean = np.take_along_axis(means, index, axis=1)
+    best = means.max(axis=1, keepdims=True)
+    rounding = ROUNDING * max(1.0, np.abs(means).max())
+    for wrong, what, expected in (
+        (regret < 0, "negative regret", 0.0 * mean),
+        ((mean == best) & (regret != 0), "regret of the best action", 0.0 * mean),
+        (np.abs(regret - (best - mean)) > rounding, "regret is not the best mean reward less the chosen one's", best - mean),
+    ):
+        if wrong.any():
+            seed, chain = np.argwhere(wrong)[0]
+            where = f"at place {seed}, action {index[seed, chain]}"
+            _fail(name, "step", f"{at}{what}, {where}", expected[seed, chain], regret[seed, chain])
+    noise = reward - mean
+    rounding = ROUNDING * max(1.0, np.abs(reward).max(), np.abs(means).max())
+    if np.ptp(noise, axis=1).max() <= rounding:
+        return
+    if np.isin(reward, (0, 1)).all():
+        # a reward of 0 or 1 has the round's common uniform number below its mean, or not
+        rising = np.take_along_axis(reward, mean.argsort(axis=1, kind="stable"), axis=1)
+        if (np.diff(rising, axis=1) >= 0).all():
+            return
+        _fail(name, "step", f"{at}of two actions the likelier one has reward 0 and the other 1", "one uniform number a round")
+    seed = int(np.ptp(noise, axis=1).argmax())
+    _fail(
+        name, "step", f"{at}the noise (reward less mean reward) depends on the action, at place {seed}",
+        "one number a round", f"{noise[seed].min()} to {noise[seed].max()}",
+    )  # fmt: skip
+
+
+def _same(name: str, first: list[_Round], other: list[_Round], seeds: slice, what: str) -> None:
+    """Whether two lists of rounds are the same for the seeds of the second one, as far as both chose the same."""
+    for round_, (left, right) in enumerate(zip(first, other, strict=True), start=1):
+        at = f"round {round_}: other"
+        if left.features is not None and not np.array_equal(left.features[seeds], right.features):
+            _fail(name, "decisions", f"{at} features {what}", "what a seed meets to depend on the seed alone")
+        if not np.array_equal(left.means[seeds], right.means):
+            _fail(name, "mean_rewards", f"{at} mean rewards {what}", "what a seed meets to depend on the seed alone")
+        # on the sphere every index is 0, and all rounds chose the same directions
+        places = right.choice.index[0] if left.features is not None else slice(None)
+        for field, one, two in zip(Outcome._fields, left.outcome, right.outcome, strict=True):
+            if not np.array_equal(one[seeds][:, places], two):
+                _fail(name, "step", f"{at} {field} {what}", "noise that depends on the seed and the round alone")
+
+
+def _check_linear(make_environment: Callable[[Sequence[int]], Environment], played: list[_Round]) -> None:
+    """The rounds against what `instances` gives."""
+    name, rounds = played[0].name, len(played)
+    instances = getattr(make_environment(SEEDS), "instances", None)
+    if instances is None:
+        _fail(name, "instances", "there is no such method", "it, since family is 'linear'")
+    found = list(instances())
+    if [instance.seed for instance in found] != list(SEEDS):
+        _fail(name, "instances", "not one for every seed", list(SEEDS), [instance.seed for instance in found])
+    for place, one in enumerate(found):
+        noise = one.reward_noise(rounds)
+        _is_array(name, "instances", f"seed {one.seed}: reward_noise({rounds})", noise, (rounds,), np.floating)
+        fresh = one.fresh(rounds) if one.fresh is not None else None
+        for round_, (_, features, means, choice, outcome) in enumerate(played):
+            at = f"seed {one.seed}, round {round_ + 1}: "
+            own = one.features if fresh is None else fresh[round_]
+            if (own is None) != (features is None) or (own is not None and not np.array_equal(own, features[place])):
+                _fail(name, "instances", f"{at}other features than `decisions` gives", "the same game either way")
+            chosen = choice.features[place] @ one.theta
+            best = np.linalg.norm(one.theta) if own is None else (own @ one.theta).max()
+            rounding = ROUNDING * max(1.0, np.abs(means).max())
+            if not np.allclose(outcome.regret[place], best - chosen, rtol=0, atol=rounding):
+                _fail(name, "instances", f"{at}theta gives other regret than `step`", best - chosen, outcome.regret[place])
+            if not np.allclose(outcome.reward[place], chosen + noise[round_], rtol=0, atol=rounding):
+                _fail(
+                    name, "instances", f"{at}reward_noise is not that of `step`", chosen + noise[round_], outcome.reward[place]
+                )
+
+
+def _check_pool(make_environment: Callable[[Sequence[int]], Environment], played: list[_Round]) -> None:
+    """The rounds against what `draw` gives."""
+    name, rounds = played[0].name, len(played)
+    world, pieces = make_environment(SEEDS), make_environment(SEEDS)
+    if not isinstance(world, Pool):
+        _fail(name, "family", "'pool' is not a class derived from Pool", "environments.pool.Pool among its bases")
+    if world.table.dtype != np.float32:
+        _fail(name, "table", "wrong type", "float32", world.table.dtype)
+    items = world.table.shape[1] * world.blocks
+    if world.means.shape[1] != items:
+        _fail(name, "means", "not a mean reward for every item", items, world.means.shape[1])
+    whole = _drawn(name, world, rounds, rounds, items)
+    parts = _drawn(name, pieces, rounds, 3, items)
+    if not all(map(np.array_equal, whole, parts)):
+        _fail(name, "draw", "other rounds when they are drawn three at a time", "rounds that depend on the seed alone")
+    for round_, (_, features, _, choice, outcome) in enumerate(played):
+        offers, noise = whole[0][:, round_], whole[1][:, [round_]]
+        if not np.array_equal(world.features(offers), features):
+            _fail(name, "draw", f"round {round_ + 1}: offers other items than `decisions`", "the same game either way")
+        mean = np.take_along_axis(np.take_along_axis(world.means, offers, axis=1), choice.index, axis=1)
+        expected = (noise < mean).astype(float) if world.bernoulli else mean + noise
+        if not np.array_equal(outcome.reward, expected):
+            _fail(name, "draw", f"round {round_ + 1}: noise is not that of `step`", expected[0], outcome.reward[0])
+
+
+def _drawn(name: str, world: Pool, rounds: int, at_once: int, items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Offers (seeds, rounds, actions) and noise (seeds, rounds), so many rounds at once."""
+    offers, noise = [], []
+    while (left := rounds - sum(part.shape[1] for part in noise)) > 0:
+        asked = min(at_once, left)
+        drawn = world.draw(asked)
+        count = drawn.noise.shape[1] if getattr(drawn.noise, "ndim", 0) == 2 else 0
+        if not 1 <= count <= asked:
+            _fail(name, "draw", f"{count} rounds where {asked} were asked for", f"1 to {asked}")
+        _is_array(name, "draw", "noise", drawn.noise, (len(world.seeds), count), np.floating)
+        _is_array(name, "draw", "offers", drawn.offers, (len(world.seeds), count, drawn.offers.shape[-1]), np.integer)
+        if drawn.offers.min() < 0 or drawn.offers.max() >= items:
+            _fail(
+                name,
+                "draw",
+                "offers an item that there is not",
+                f"0 to {items - 1}",
+                f"{drawn.offers.min()} to {drawn.offers.max()}",
+            )
+        offers.append(drawn.offers.copy())
+        noise.append(drawn.noise.copy())
+    return np.concatenate(offers, axis=1), np.concatenate(noise, axis=1)
+
+
+# -------------------------------------------------------------------------------------------------------------- both
+
+
+def _is_array(name: str, method: str, what: str, values: Any, shape: tuple[Any, ...], kind: type) -> None:
+    """Whether `values` is a finite array of that shape and kind; diagnostics may be NaN."""
+    if not isinstance(values, np.ndarray):
+        _fail(name, method, f"{what} is no array", f"a numpy array of shape {shape}", type(values).__name__)
+    if values.shape != shape:
+        _fail(name, method, f"{what} has the wrong shape", shape, values.shape)
+    if not np.issubdtype(values.dtype, kind):
+        _fail(name, method, f"{what} has the wrong type", f"a numpy {kind.__name__} type", values.dtype)
+    if kind is np.floating and not np.isfinite(values).all():
+        _fail(name, method, f"{what} is not finite", "finite numbers", values[~np.isfinite(values)][0])
+
+
+def _through_pickle(name: str, one: Any) -> Any:
+    try:
+        return pickle.loads(pickle.dumps(one))
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise AssertionError(
+            f"{name}: cannot be pickled ({error}); a run that is killed could not go on (no lambdas or open files in it)"
+        ) from error
+
+
+@contextlib.contextmanager
+def _global_numbers() -> Iterator[list[str]]:
+    """A list that afterwards names the global generators of random numbers that were used or seeded."""
+    used: list[str] = []
+    torch = sys.modules.get("torch")
+    states: dict[str, Callable[[], Any]] = {
+        "Python's `random`": random.getstate,
+        "NumPy's global generator": lambda: np.random.get_state(legacy=False),  # noqa: NPY002
+    }
+    if torch:
+        states["PyTorch's global generator"] = lambda: torch.get_rng_state().tolist()
+    before = {name: repr(state()) for name, state in states.items()}
+    yield used
+    used += [name for name, state in states.items() if repr(state()) != before[name]]
+
+
+def _fail(name: str, method: str, what: str, expected: Any, found: Any = "") -> NoReturn:
+    where = f"{name}.{method}" if method else name
+    # arrays too in one line
+    expected, found = (" ".join(str(value).split()) for value in (expected, found))
+    came = f", found {found}" if found else ""
+    raise AssertionError(f"{where}: {what} (expected {expected}{came})")
