@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -99,13 +99,15 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("present", help="draw the figures and make the tables of a study's dataset")
     command.add_argument("--dataset", type=Path, required=True)
     command.add_argument("--folder", type=Path, required=True, help="its figures/ and tables/ are written to")
-    command.add_argument("--figures", nargs="*", default=[], help="modules of ensemblepp.figures")
-    command.add_argument("--tables", nargs="*", default=[], help="modules of ensemblepp.tables")
+    for kind in ("figures", "tables"):
+        words = f"modules of ensemblepp.{kind}, or NAME=module:function for others"
+        command.add_argument(f"--{kind}", nargs="*", default=[], metavar="NAME", help=words)
     command.set_defaults(command=_present)
 
     for kind in ("figure", "table"):
         command = commands.add_parser(kind, help=f"draw one {kind} from a study's dataset")
-        command.add_argument("--name", required=True, help=f"module of ensemblepp.{kind}s")
+        words = f"module of ensemblepp.{kind}s, name under {kind}s in config/studies.yaml, or module:function"
+        command.add_argument("--name", required=True, help=words)
         command.add_argument("--dataset", type=Path, required=True)
         command.add_argument("output", type=Path, nargs="+", help="files to write; the suffix chooses the format")
         command.set_defaults(command=_figure if kind == "figure" else _table)
@@ -124,6 +126,16 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--study", required=True)
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_cost)
+
+    command = commands.add_parser("show", help="how the configuration resolves, and which value comes from where")
+    shown = command.add_subparsers(required=True, metavar="agent|environment")
+    command = shown.add_parser("agent", help="an agent in one environment: every value and where it is from, engine and device")
+    command.add_argument("name", help="name in config/agents.yaml")
+    command.add_argument("--environment", required=True, help="name in config/environments.yaml")
+    command.set_defaults(command=_show_agent)
+    command = shown.add_parser("environment", help="what an environment's class is built with, and the files that it reads")
+    command.add_argument("name", help="name in config/environments.yaml")
+    command.set_defaults(command=_show_environment)
 
     command = commands.add_parser("config", help="check the configuration; --write renews what is generated from its model")
     command.add_argument("--write", action="store_true")
@@ -252,25 +264,42 @@ def _present(options: argparse.Namespace) -> None:
     from ensemblepp import figures, tables
 
     for kind, package in (("figures", figures), ("tables", tables)):
-        for name in getattr(options, kind):
+        for word in getattr(options, kind):
+            name, _, place = word.partition("=")
             stem = f"{options.dataset.stem}-{name}"
-            package.save(name, options.dataset, [options.folder / kind / f"{stem}.{suffix}" for suffix in package.SUFFIXES])
+            outputs = [options.folder / kind / f"{stem}.{suffix}" for suffix in package.SUFFIXES]
+            package.save(place or name, options.dataset, outputs)
 
 
 def _figure(options: argparse.Namespace) -> None:
-    from ensemblepp.config.checks import presentable
     from ensemblepp.figures import save
 
-    _require("--name", options.name, presentable("figures"))
-    save(options.name, options.dataset, options.output)
+    save(_presentation("figures", options.name), options.dataset, options.output)
 
 
 def _table(options: argparse.Namespace) -> None:
-    from ensemblepp.config.checks import presentable
     from ensemblepp.tables import save
 
-    _require("--name", options.name, presentable("tables"))
-    save(options.name, options.dataset, options.output)
+    save(_presentation("tables", options.name), options.dataset, options.output)
+
+
+def _presentation(kind: str, name: str) -> str:
+    """The function behind the figure or table that --name names."""
+    from ensemblepp.config import own_code
+    from ensemblepp.config.checks import presentable
+    from ensemblepp.errors import ConfigError
+
+    if ":" in name:
+        if fault := own_code.function_fault(name):
+            raise ConfigError(f"--name: found '{name}': {fault}")
+        return name
+    if name not in presentable(kind):
+        from ensemblepp.config.loading import read_files
+
+        config = read_files()
+        _require("--name", name, [*presentable(kind), *getattr(config, kind)])
+        return config.presentation(kind, name)
+    return name
 
 
 def _require(option: str, found: str, allowed: Collection[str]) -> None:
@@ -306,6 +335,52 @@ def _report(options: argparse.Namespace) -> None:
     overrides = {"scale": options.scale} if options.scale else {}
     config = load(json.loads(options.config) | overrides) if options.config else read_files(**overrides)
     print(f"report: {make(config)}")
+
+
+def _show_agent(options: argparse.Namespace) -> None:
+    from ensemblepp import registry
+    from ensemblepp.config.loading import read_files
+
+    config = read_files()
+    _require("name", options.name, config.agents)
+    _require("--environment", options.environment, config.environments)
+    resolved = config.agent_for(options.name, options.environment)
+    runner = config.runner(options.name)
+    spec = config.block(options.environment, options.name, int(config.agents[runner].ensemble), 1, 0, 0).spec
+    print(f"agent {options.name} ({config.agents[options.name].label}) in environment {options.environment}")
+    _print_rows([("kind", spec["agent"]["kind"]), ("class", registry.agent_path(spec)), ("engine", spec["engine"])])
+    _print_rows([("device", spec["device"])])
+    print()
+    rows = [(key, json.dumps(value), resolved.origins[key]) for key, value in resolved.model.options().items()]
+    _print_rows([("key", "value", "from"), *rows])
+
+
+def _show_environment(options: argparse.Namespace) -> None:
+    from ensemblepp import registry
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.config.resolution import described
+
+    config = read_files()
+    _require("name", options.name, config.environments)
+    environment = config.environments[options.name]
+    described_as = described(options.name, environment, environment.options())
+    place = registry.class_path(registry.ENVIRONMENTS, described_as)
+    print(f"environment {options.name} ({environment.title})")
+    _print_rows([("kind", environment.kind), ("class", place), ("family", environment.played_as() or "any, round by round")])
+    print()
+    stated = environment.model_fields_set | getattr(environment, "arguments", {}).keys()
+    rows = [
+        (key, json.dumps(value), f"environments.{options.name}" if key in stated or key == "inputs" else "default")
+        for key, value in described_as["options"].items()
+    ]
+    _print_rows([("key", "value", "from"), *rows])
+
+
+def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
+    """Rows of a table, in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _config(options: argparse.Namespace) -> None:

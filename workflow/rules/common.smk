@@ -119,8 +119,28 @@ def presentation_code(study):
         place
         for kind in ARTEFACTS
         if getattr(study, kind)
-        for place in [f"ensemblepp.{kind}", *(f"ensemblepp.{kind}.{name}" for name in getattr(study, kind))]
+        for place in [f"ensemblepp.{kind}", *(CONFIG.presentation(kind, name) for name in getattr(study, kind))]
     ]
+
+
+def presented(study, kind):
+    """A study's figures or tables as `present` takes them: names, and of the user's where their functions are."""
+    own = getattr(CONFIG, kind)
+    return [f"{name}={own[name].function}" if name in own else name for name in getattr(study, kind)]
+
+
+def caption(kind, name):
+    """The file that describes a figure or table, from the folder of the rules or of the user's."""
+    own = getattr(CONFIG, kind).get(name)
+    if own and own.caption_file:
+        return str(Path(own.caption_file).absolute())
+    return f"../report/{'own' if own else name}.rst"
+
+
+def own_words(study):
+    """What report/own.rst says of the figures and tables of the user's that have no file to describe them."""
+    own = [(name, getattr(CONFIG, kind).get(name)) for kind in ARTEFACTS for name in getattr(study, kind)]
+    return {name: one.caption or f"made by {one.function}" for name, one in own if one and not one.caption_file}
 
 
 def make_report():

@@ -17,7 +17,7 @@ for study, declared in STUDIES.items():
                 (
                     report(
                         f"{stem}.{suffix}",
-                        caption=f"../report/{name}.rst",
+                        caption=caption(f"{kind}s", name),
                         category=f"{kind.capitalize()}s",
                         labels={kind: f"{study}: {name.replace('_', ' ')}"},
                     )
@@ -40,12 +40,13 @@ for study, declared in STUDIES.items():
             runtime=10,
         params:
             study=study,
-            figures=declared.figures,
-            tables=declared.tables,
+            figures=presented(declared, "figures"),
+            tables=presented(declared, "tables"),
             code=fingerprint(*presentation_code(declared)),
             # for the captions
             seeds=len(declared.scales[CONFIG.scale].seed_list()),
             horizon=declared.scales[CONFIG.scale].horizon,
+            own=own_words(declared),
         message:
             "draw and tabulate study {params.study}"
         shell:

@@ -23,7 +23,7 @@ from ensemblepp.config.environments import (
 )
 from ensemblepp.config.linear_agents import LinearEnsembleAgent, LinearUCBAgent
 from ensemblepp.config.neural_agents import NeuralAgentModel
-from ensemblepp.config.resolution import ARTEFACTS, ENTRY_POINTS, Config, own_values, with_options
+from ensemblepp.config.resolution import ARTEFACTS, Config, own_values, with_options
 from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
@@ -279,7 +279,7 @@ def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Itera
 
 def presentable(kind: str) -> list[str]:
     """The modules of ensemblepp.figures or ensemblepp.tables that a study can declare, read without importing them."""
-    start = f"\ndef {ENTRY_POINTS[kind]}("
+    start = f"\ndef {registry.presentation(kind, '').partition(':')[2]}("
     return sorted(
         path.stem for path in Path(__file__).parents[1].joinpath(kind).glob("*.py") if start in path.read_text("utf-8")
     )

@@ -17,9 +17,10 @@ from pydantic_core import PydanticUndefined
 from ensemblepp.config.agents import Agent
 from ensemblepp.config.datasets import Table
 from ensemblepp.config.environments import Environment, LanguageModel
+from ensemblepp.config.laws import OwnLaw
 from ensemblepp.config.resolution import Config
 from ensemblepp.config.settings import Settings
-from ensemblepp.config.studies import Grid, Study
+from ensemblepp.config.studies import Grid, OwnArtefact, Study
 
 SCHEMA = Path("workflow/schemas/config.schema.json")
 SETTINGS = Path("config/config.yaml")
@@ -51,7 +52,9 @@ def tables() -> str:
     sections.append(("environments.yaml, `datasets`", [Table]))
     sections.append(("environments.yaml, `language_models`", [LanguageModel]))
     sections.append(("agents.yaml, `agents`", get_args(get_args(Agent)[0])))
+    sections.append(("agents.yaml, `laws`", [OwnLaw]))
     sections.append(("studies.yaml, `studies`", [Study, Grid]))
+    sections.append(("studies.yaml, `figures` and `tables`", [OwnArtefact]))
     return "\n".join(line for title, models in sections for line in _section(title, models))
 
 
@@ -77,8 +80,7 @@ def _section(title: str, models: Any) -> Iterator[str]:
     for model in models:
         kind = model.model_fields.get("kind")
         name = f"`kind: {get_args(kind.annotation)[0]}`. " if kind else ""
-        if len(models) > 1 or kind:
-            yield f"{name}{(model.__doc__ or '').strip()}\n"
+        yield f"{name}{(model.__doc__ or '').strip()}\n"
         yield from _table(model)
 
 

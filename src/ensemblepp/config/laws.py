@@ -24,7 +24,7 @@ class OwnLaw(Model):
     function: Place = Field(
         description="`package.module:function`, from standard normal vectors (..., M) to zeta (..., M): mean 0, covariance I"
     )
-    normalise: bool = Field(True, description="whether perturbations are z = zeta / |zeta|; false: z = zeta / sqrt(M)")
+    normalise: bool = Field(True, description="whether perturbations are zeta over its length; false: zeta / sqrt(M)")
 
 
 def written_out(options: Mapping[str, Any], laws: Mapping[str, OwnLaw]) -> dict[str, Any]:

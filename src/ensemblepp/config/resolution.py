@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from ensemblepp import devices, figures, tables
+from ensemblepp import devices, figures, registry, tables
 from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
@@ -26,9 +26,6 @@ from ensemblepp.specification import Block
 
 #: What is presented from a study, and in which formats.
 ARTEFACTS = {"figures": figures.SUFFIXES, "tables": tables.SUFFIXES}
-
-#: The function of a module of ensemblepp.figures or ensemblepp.tables that turns a dataset into one.
-ENTRY_POINTS = {"figures": figures.ENTRY_POINT, "tables": tables.ENTRY_POINT}
 
 
 @dataclass(frozen=True)
@@ -146,15 +143,10 @@ class Config(Settings):
             for suffix in suffixes
         ]
 
-    def presented(self, study: str) -> dict[str, dict[str, str]]:
-        """The functions behind a study's figures and tables: kind -> name -> "module:function"."""
-        declared = self.studies[study]
-        return {kind: {name: self.presentation(kind, name) for name in getattr(declared, kind)} for kind in ARTEFACTS}
-
     def presentation(self, kind: str, name: str) -> str:
         """ "module:function" of a figure or table, one of the user's or one of ours."""
         own = getattr(self, kind)
-        return own[name].function if name in own else f"ensemblepp.{kind}.{name}:{ENTRY_POINTS[kind]}"
+        return own[name].function if name in own else registry.presentation(kind, name)
 
     def files(self, study: str) -> list[str]:
         """Every file under results/ that belongs to one study."""
@@ -170,8 +162,9 @@ class Config(Settings):
         for key, name in (("environments", environment), ("agents", agent)):
             if name not in getattr(self, key):
                 raise ConfigError(f"found '{name}': must be one of {key}: {', '.join(getattr(self, key))}")
-        if self.agents[agent].ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
-            allowed = f"1 to {MAX_WIDTH}" if self.agents[agent].ensemble else "0, since it has no ensemble"
+        has_ensemble = self.agents[self.runner(agent)].ensemble
+        if has_ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
+            allowed = f"1 to {MAX_WIDTH}" if has_ensemble else "0, since it has no ensemble"
             raise ConfigError(f"ensemble size {ensemble_size}: agent '{agent}' takes {allowed}")
         if horizon < 1:
             raise ConfigError(f"horizon {horizon}: must be at least 1")

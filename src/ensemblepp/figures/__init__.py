@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
-#: The function of a module here that makes one from a dataset.
-ENTRY_POINT = "draw"
+from ensemblepp import registry
 
 #: The formats in which a figure is written.
 SUFFIXES = ("pdf", "png")
 
 
 def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
-    """Draw the figure `name` from the dataset file and write it to every path of `outputs` (suffix = format)."""
+    """Draw a figure from the dataset file and write it to every path of `outputs` (suffix = format).
+
+    Args:
+        name: a module of this package, or "module:function" of the user's, from a dataset to a matplotlib figure.
+        dataset: the study's dataset.
+        outputs: .pdf and .png files to write.
+
+    Raises:
+        ConfigError: a function of the user's returns no figure.
+    """
     # loaded here, not above: Snakemake looks this package up when it parses the workflow
     import matplotlib
 
     matplotlib.use("Agg")
+    from ensemblepp.errors import ConfigError
     from ensemblepp.figures import style
     from ensemblepp.storage.datasets import atomic_path, read_dataset
 
     style.apply()
     data = read_dataset(dataset)
-    figure = importlib.import_module(f"ensemblepp.figures.{name}").draw(data)
+    place = registry.presentation("figures", name)
+    figure = registry.load(place)(data)
+    if not isinstance(figure, matplotlib.figure.Figure):
+        raise ConfigError(f"{place}: returned {type(figure).__name__}: must return a matplotlib figure")
     style.sign(figure, data)
     for output in outputs:
         with atomic_path(output) as temporary:

@@ -11,6 +11,7 @@ import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
@@ -271,5 +272,8 @@ def sign(figure: Figure, dataset: xr.Dataset) -> None:
     facts = dataset.attrs
     text = f"study {facts['study']}, scale {facts['scale']}: {facts['seeds']} seeds, {facts['horizon']:,} rounds"
     strip = 0.18 / figure.get_figheight()
-    figure.get_layout_engine().set(rect=(0, strip, 1, 1 - strip))
+    engine = figure.get_layout_engine()
+    # a figure of the user's may have another one, or none
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=(0, strip, 1, 1 - strip))
     figure.text(0.995, 0.25 * strip, text, ha="right", va="bottom", fontsize=7, color=(0.45, 0.45, 0.45))

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ensemblepp.config.resolution import Config
+from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
 from ensemblepp.runs.availability import left_out
 
@@ -25,7 +25,8 @@ def make(config: Config) -> Path:
     absent = [path for path in artefacts if not path.exists()]
     if absent:
         raise ResultError(f"{absent[0]}: not made yet ({len(absent)} of {len(artefacts)} results); run snakemake first")
-    captions = Path("workflow/report").glob("*.rst")
+    captions = list(Path("workflow/report").glob("*.rst"))
+    captions += [Path(own.caption_file) for kind in ARTEFACTS for own in getattr(config, kind).values() if own.caption_file]
     if not report.exists() or report.stat().st_mtime < max(path.stat().st_mtime for path in [*artefacts, *captions]):
         _render(config, report)
     return report.absolute()

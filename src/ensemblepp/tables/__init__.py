@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterable
 from pathlib import Path
 
-#: The function of a module here that makes one from a dataset.
-ENTRY_POINT = "build"
+from ensemblepp import registry
 
 #: The formats in which a table is written.
 SUFFIXES = ("csv", "md", "tex", "html")
 
 
 def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
-    """Build the table `name` and write it to every path of `outputs`: .csv (plain numbers), .md, .tex (booktabs), .html."""
+    """Build a table from the dataset file and write it to every path of `outputs`.
+
+    Args:
+        name: a module of this package, or "module:function" of the user's, from a dataset to a pandas data frame.
+        dataset: the study's dataset.
+        outputs: .csv (plain numbers), .md, .tex (booktabs) and .html files to write.
+
+    Raises:
+        ConfigError: a function of the user's returns no data frame.
+    """
     # loaded here, not above: Snakemake looks this package up when it parses the workflow
+    import pandas as pd
+
+    from ensemblepp.errors import ConfigError
     from ensemblepp.storage.datasets import atomic_path, read_dataset
 
-    table = importlib.import_module(f"ensemblepp.tables.{name}").build(read_dataset(dataset))
-    shown = table.map(_cell)
+    place = registry.presentation("tables", name)
+    table = registry.load(place)(read_dataset(dataset))
+    if not isinstance(table, pd.DataFrame):
+        raise ConfigError(f"{place}: returned {type(table).__name__}: must return a pandas data frame")
+    shown, columns = table.map(_cell), len(table.columns)
     writers = {
         ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
         ".md": lambda: _markdown(shown),
-        ".tex": lambda: shown.to_latex(index=False, escape=True, column_format="l" * 2 + "r" * (len(shown.columns) - 2)),
+        ".tex": lambda: shown.to_latex(index=False, escape=True, column_format="ll".ljust(columns, "r")[:columns]),
         ".html": lambda: _HTML.format(table=shown.to_html(index=False, border=0)),
     }
     for output in map(Path, outputs):
