@@ -9,6 +9,8 @@ import pytest
 import xarray as xr
 from project import Project
 
+from ensemblepp import agents
+
 pytestmark = pytest.mark.workflow
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
@@ -26,16 +28,26 @@ def test_an_agent_runs_on_ones_own_data():
     assert names["clicked"] == 1.0, "after 100 visitors it shows an article that is clicked"
 
 
+def test_the_added_agent_keeps_its_promises(tmp_path, monkeypatch):
+    (code,) = [block for block in blocks("python") if block.startswith('"""Uniform')]
+    (check,) = [block for block in blocks("python") if "check_agent(" in block]
+    (tmp_path / "uniform.py").write_text(code)
+    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path)])
+    names: dict = {}
+    exec(check, names)
+    names["test_uniform"]()
+
+
 def test_an_added_agent_runs_alone_and_is_in_the_results(smoke: Project):
     (code,) = [block for block in blocks("python") if block.startswith('"""Uniform')]
     (entry,) = [block for block in blocks("yaml") if "kind: custom" in block]
     source = smoke.folder / "src/ensemblepp/agents/uniform.py"
-    agents, studies = smoke.folder / "config/agents.yaml", smoke.folder / "config/studies.yaml"
-    texts = {path: path.read_text() for path in (agents, studies)}
+    declared, studies = smoke.folder / "config/agents.yaml", smoke.folder / "config/studies.yaml"
+    texts = {path: path.read_text() for path in (declared, studies)}
     dataset = smoke.folder / "results/smoke/datasets/uci.nc"
     try:
         source.write_text(code)
-        agents.write_text(texts[agents] + entry)
+        declared.write_text(texts[declared] + entry)
         before, heading, after = texts[studies].partition("\n  uci:\n")
         studies.write_text(before + heading + after.replace("[ensemble++, greedy]", "[ensemble++, greedy, uniform]", 1))
         jobs = smoke.planned()

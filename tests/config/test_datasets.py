@@ -1,0 +1,80 @@
+"""Tables of the user's in the configuration: what they resolve to, and the line that every fault gives."""
+
+from __future__ import annotations
+
+import pytest
+from small_configuration import faults, small
+
+from ensemblepp.config.loading import load
+from ensemblepp.runs.availability import left_out
+
+DATASETS = "config/environments.yaml: datasets"
+WINE = {"kind": "classification", "title": "Wine", "dataset": "wine"}
+
+
+@pytest.fixture(autouse=True)
+def _table(tmp_path, monkeypatch):
+    """wine.csv in the working directory: 40 rows."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wine.csv").write_text("acid,colour,kind\n" + "1,red,a\n2,white,b\n" * 20)
+
+
+def with_wine(table: dict | None = None, **changes: object) -> dict:
+    """The small configuration with a table, and a study that plays it for 40 rounds at scale quick."""
+    declared = {"file": "wine.csv", "label": "kind"} | (table or {})
+    study = {"environments": ["wine"], "horizon": 40, "seeds": 1}
+    values = {"datasets": {"wine": declared}, "environments/wine": dict(WINE), "studies/deep/scales/quick": study}
+    return small(**values | changes)
+
+
+def test_an_environment_plays_the_prepared_table():
+    config = load(with_wine({"nominal": ["acid"], "missing": "category"}, **{"environments/wine/scaling": "standardise"}))
+    (block,) = {tuple(block.inputs): block for block in config.blocks("deep")}.values()
+    assert block.inputs == ["data/prepared/wine.nc"]
+    assert block.spec["environment"]["options"]["scaling"] == "standardise"
+    declared = {"label": "kind", "features": None, "nominal": ["acid"], "missing": "category"}
+    assert config.datasets["wine"].declared() == declared
+
+
+def test_a_table_is_never_looked_for_elsewhere():
+    assert left_out(load(with_wine())) == {}
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"file": "wine.txt"}, "wine.file: found 'wine.txt': must end in .csv, .csv.gz, .parquet"),
+        ({"file": "vine.csv"}, "wine: vine.csv: no such file"),
+        ({"label": "sort"}, "wine: wine.csv, line 1: no column 'sort' (found acid, colour, kind)"),
+        ({"features": ["acid", "age"]}, "wine: wine.csv, line 1: no column 'age' (found acid, colour, kind)"),
+        ({"features": ["acid", "kind"]}, "wine: features: must not list 'kind', which is the label"),
+        ({"nominal": ["acid", "acid"]}, "wine: nominal: each name only once"),
+        ({"features": ["acid"], "nominal": ["colour"]}, "wine: nominal: 'colour' is not one of the features"),
+        ({"missing": "drop"}, "wine.missing: found 'drop': input should be 'error' or 'category'"),
+        ({"colour": "red"}, "wine.colour: unknown key; config/README.md lists the keys"),
+    ],
+)
+def test_a_fault_is_one_exact_line(table, words):
+    assert faults(with_wine(table)) == [f"{DATASETS}.{words}"]
+
+
+def test_a_table_has_a_name_of_its_own():
+    values = with_wine(
+        datasets={"mushroom": {"file": "wine.csv", "label": "kind"}}, **{"environments/wine/dataset": "mushroom"}
+    )
+    assert faults(values) == [f"{DATASETS}.mushroom: there is a data set of this name already"]
+
+
+@pytest.mark.parametrize("name", ["vine", "hate_speech"])
+def test_an_environment_names_a_data_set_that_there_is(name):
+    where = "config/environments.yaml: environments.wine.dataset"
+    assert faults(with_wine(**{"environments/wine/dataset": name})) == [
+        f"{where}: found '{name}': must be one of mushroom, shuttle, wine"
+    ]
+
+
+def test_a_horizon_beyond_the_rows_is_refused():
+    (fault,) = faults(with_wine(**{"studies/deep/scales/quick/horizon": 41}))
+    assert fault.startswith(
+        "config/studies.yaml: studies.deep.scales.quick.horizon: found 41: environment 'wine' supports at most 40"
+    )
