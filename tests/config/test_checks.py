@@ -35,8 +35,8 @@ QUICK = f"{STUDIES}.curves.scales.quick"
         (
             "environments/line/kind",
             "round",
-            f"{ENVIRONMENTS}.line.kind: found 'round': input should be "
-            "'linear_finite', 'linear_sphere', 'quadratic', 'vector_quadratic', 'neural', 'classification', 'moderation', 'custom'",
+            f"{ENVIRONMENTS}.line.kind: found 'round': input should be 'linear_finite', 'linear_sphere', 'quadratic', "
+            "'vector_quadratic', 'neural', 'classification', 'moderation', 'custom'",
         ),
         ("environments/line/kind", None, f"{ENVIRONMENTS}.line.kind: field required"),
         ("environments/line/actions", None, f"{ENVIRONMENTS}.line.actions: field required"),
