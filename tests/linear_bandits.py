@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import get_args
 
 import literal
 import numpy as np
@@ -13,10 +12,11 @@ from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
 from ensemblepp.bandit import Choice, LinearInstance
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
-from ensemblepp.randomness.distributions import LAWS, Perturbation
+from ensemblepp.randomness import distributions
+from ensemblepp.randomness.distributions import LAWS
 from ensemblepp.trajectory import Trajectory
 
-PERTURBATIONS = get_args(Perturbation)
+PERTURBATIONS = tuple(distributions.PERTURBATIONS)
 
 #: Every pair of a reference and a perturbation law, in the order of the chains of `ensemble`.
 PAIRS = list(itertools.product(LAWS, PERTURBATIONS))

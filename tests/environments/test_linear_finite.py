@@ -233,7 +233,7 @@ def test_agents_and_seeds_do_not_change_fresh_sets(kind):
 # ------------------------------------------------------------------------------------------------------------ instances
 
 
-def test_games_are_the_bandit_draw_for_draw():
+def test_instances_are_the_bandit_draw_for_draw():
     """theta*, features and noise of `instances` are what `decisions` and `step` show, seed by seed."""
     environment, given = build((0, 5), noise=0.7), build((0, 5), noise=0.7)
     features = environment.decisions().features
@@ -251,7 +251,7 @@ def test_games_are_the_bandit_draw_for_draw():
 
 @pytest.mark.parametrize("dimension", [1, 10, 51])
 @pytest.mark.parametrize("kind", KINDS)
-def test_games_of_fresh_sets_are_the_bandit_draw_for_draw(kind, dimension):
+def test_instances_of_fresh_sets_are_the_bandit_draw_for_draw(kind, dimension):
     """In portions of any size."""
     environment = build((0, 5), dimension, varying=True, **kind)
     sets, noises = [], []
@@ -269,17 +269,27 @@ def test_games_of_fresh_sets_are_the_bandit_draw_for_draw(kind, dimension):
 
 
 @pytest.mark.parametrize("varying", [True, False])
-def test_games_begin_anew_whatever_was_played(varying):
-    """They do not go on where the environment is, nor where another instance is; each is made when it is asked for."""
-    played, untouched = build((2, 3), varying=varying), build((2, 3), varying=varying)
-    for _ in range(5):
-        play(played, np.zeros((2, 1), dtype=int))
-    first = list(played.instances())
-    first[0].reward_noise(10)
-    for instance, again in zip(played.instances(), untouched.instances(), strict=True):
+def test_a_look_at_the_first_decision_set_changes_no_instance(varying):
+    """It is the instance's first set, whatever `mean_rewards` or `decisions` have shown of it."""
+    looked, untouched = build((2, 3), varying=varying), build((2, 3), varying=varying)
+    features = looked.decisions().features.copy()
+    means = looked.mean_rewards()
+    for row, (instance, again) in enumerate(zip(looked.instances(), untouched.instances(), strict=True)):
         assert np.array_equal(instance.theta, again.theta)
         assert np.array_equal(instance.reward_noise(20), again.reward_noise(20))
-        left, right = (one.fresh(3) if varying else one.features for one in (instance, again))
-        assert np.array_equal(left, right)
-    instances = untouched.instances()
-    assert next(instances).seed == 2
+        if varying:
+            drawn = [np.concatenate([one.fresh(rounds) for rounds in (1, 3, 16)]) for one in (instance, again)]
+        else:
+            drawn = [instance.features[None], again.features[None]]
+        assert np.array_equal(*drawn)
+        assert np.array_equal(drawn[0][0], features[row])
+        np.testing.assert_allclose(features[row] @ instance.theta, means[row], rtol=1e-9)
+
+
+def test_an_instance_is_made_when_it_is_asked_for(monkeypatch):
+    """So that the decision sets of one seed at a time are in memory."""
+    drawn, original = [], LinearFinite._draw
+    monkeypatch.setattr(LinearFinite, "_draw", lambda *given: (drawn.append(given[2]), original(*given))[1])
+    instances = build((2, 3)).instances()
+    assert (next(instances).seed, drawn) == (2, [1])
+    assert (next(instances).seed, drawn) == (3, [1, 1])

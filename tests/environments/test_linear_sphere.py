@@ -128,15 +128,15 @@ def test_a_seed_s_theta_and_noise_are_those_of_its_finite_bandit():
         assert np.array_equal(left.reward_noise(50), right.reward_noise(50))
 
 
-def test_games_are_the_bandit_draw_for_draw():
-    """theta* and noise of `instances` are what `step` shows, in portions of any size, whatever was played before."""
-    environment = build((0, 5), noise=0.7)
+def test_instances_are_the_bandit_draw_for_draw():
+    """theta* and noise of `instances` are what `step` shows, in portions of any size."""
+    environment, given = build((0, 5), noise=0.7), build((0, 5), noise=0.7)
     norm = np.linalg.norm(environment.theta, axis=1)[:, None]
     noises = []
     for _ in range(150):
         outcome = play(environment, environment.theta[:, None])
         noises.append((outcome.reward - (norm - outcome.regret))[:, 0])
-    instances = list(environment.instances())
+    instances = list(given.instances())
     assert [instance.seed for instance in instances] == [0, 5]
     for row, instance in enumerate(instances):
         assert np.array_equal(instance.theta, environment.theta[row])

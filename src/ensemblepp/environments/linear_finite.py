@@ -6,7 +6,7 @@ uniform on the unit sphere. The decision set is drawn once per seed and stays, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -75,15 +75,28 @@ class LinearFinite:
         return Outcome(mean + self._noise * self._noise_source.next(), means.max(axis=1, keepdims=True) - mean)
 
     def instances(self) -> Iterator[LinearInstance]:
-        for seed, theta, source, noise in zip(self.seeds, self.theta, self._sources, self._noise_source.rows, strict=True):
+        streams = zip(self.seeds, self.theta, self._noise_source.rows, strict=True)
+        for row, (seed, theta, noise) in enumerate(streams):
+            sets = self._sets(row)
             yield LinearInstance(
                 seed=seed,
                 theta=theta,
                 reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0],
-                features=None if self._varying else self._draw(source, 1)[0],
-                fresh=(lambda rounds, source=source: self._draw(source, rounds)) if self._varying else None,
+                features=None if self._varying else sets(1)[0],
+                fresh=sets if self._varying else None,
                 actions=self._actions,
             )
+
+    def _sets(self, row: int) -> Callable[[int], np.ndarray]:
+        """rounds -> the next decision sets of a seed, (rounds, actions, d); first the present one, if it has been looked at."""
+        present = [] if self._decisions is None else [self._decisions.features[row : row + 1]]
+
+        def sets(rounds: int) -> np.ndarray:
+            if not present:
+                return self._draw(self._sources[row], rounds)
+            return np.concatenate([present.pop(), self._draw(self._sources[row], rounds - 1)])
+
+        return sets
 
     def _draw(self, source: np.random.Generator, rounds: int) -> np.ndarray:
         """(rounds, actions, d) features, the same however many rounds are drawn at once."""

@@ -118,12 +118,12 @@ RUNS = [
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("name", "hidden", "gradient_steps", "update_every"), RUNS, ids=str)
 def test_runs_are_the_stacked_ones(name, hidden, gradient_steps, update_every, loss):
-    """200 rounds, the buffer of 50 overflows: FIFO, minibatches, random numbers, Adam and the schedule are the same."""
+    """120 rounds, the buffer of 50 overflows: FIFO, minibatches, random numbers, Adam and the schedule are the same."""
     changes = {"hidden": hidden, "gradient_steps": gradient_steps, "update_every": update_every, "loss": loss}
-    compiled, reference = both(name, LOSSES[loss], 200, **changes)
+    compiled, reference = both(name, LOSSES[loss], 120, **changes)
     assert_same_run(compiled, reference)
     assert len(np.unique(compiled[0].action)) == 7
-    start = build(name, pool(LOSSES[loss], SEEDS), 200, **changes)
+    start = build(name, pool(LOSSES[loss], SEEDS), 120, **changes)
     assert (compiled[1].flat - start.flat).abs().max() > 0.02
 
 
