@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ensemblepp.agents.linear.chains import LinearChains
 from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
 from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
 from ensemblepp.engines.choice import simulate
@@ -53,6 +54,11 @@ def ensemble(dimension: int, size: int, seeds: range, **options) -> LinearEnsemb
     """The agent with 25 different pairs of laws."""
     laws = {"references": LAWS, "perturbations": PERTURBATIONS} | options
     return LinearEnsemblePlusPlus(seeds, dimension=dimension, ensemble_size=size, prior_variance=10.0, **laws)
+
+
+def play(dimension: int, actions: int, agent: LinearChains) -> None:
+    """One seed of a bandit, which is made anew: it is played once."""
+    simulate(environment(dimension, actions, range(1)), agent, HORIZON)
 
 
 def cpu_seconds(task: Callable[[], object], repeats: int = REPEATS) -> float:
@@ -104,13 +110,13 @@ def literal(dimension: int, actions: int, size: int, pair: tuple[str, str], hori
 
 def speed(name: str, dimension: int, actions: int, size: int, must: tuple[int, int]) -> None:
     """A row of L1 to L5: the engine against one run at a time, per chain and step."""
-    bandit, agent = environment(dimension, actions, range(1)), ensemble(dimension, size, range(1))
+    agent = ensemble(dimension, size, range(1))
     rounds = max(20, min(200, 400_000 // (dimension * max(actions, size))))
     slow, quick = (
         cpu_seconds(lambda form=form: literal(dimension, actions, size, ("gaussian", "sphere"), rounds, form)) / rounds
         for form in (False, True)
     )
-    engine = cpu_seconds(lambda: simulate(bandit, agent, HORIZON)) / HORIZON / len(PAIRS)
+    engine = cpu_seconds(lambda: play(dimension, actions, agent)) / HORIZON / len(PAIRS)
     case = f"d={dimension}, {f'{actions:,} actions' if actions else 'sphere'}, M={size}"
     print(
         f"{name:<4}{case:<34}{slow * 1e6:9.1f}{quick * 1e6:9.1f}{engine * 1e6:9.2f} us"
@@ -120,8 +126,8 @@ def speed(name: str, dimension: int, actions: int, size: int, must: tuple[int, i
 
 def whole_step(peak: float) -> None:
     """L6: a whole step with pruning off, for the 25 chains of one seed that a block scores together."""
-    bandit, agent = environment(50, 10_000, range(1)), ensemble(50, 8, range(1), pruning=False)
-    seconds = cpu_seconds(lambda: simulate(bandit, agent, 300)) / 300 / len(PAIRS)
+    agent = ensemble(50, 8, range(1), pruning=False)
+    seconds = cpu_seconds(lambda: simulate(environment(50, 10_000, range(1)), agent, 300)) / 300 / len(PAIRS)
     rate = 2 * 10_000 * 50 / seconds / 1e9
     print(f"L6  a whole step: {rate:.0f} GFLOP/s of {peak:.0f}, {rate / peak:.0%} of the GEMM peak (>= 40 %)")
 
@@ -130,11 +136,9 @@ def whole_study(peak: float) -> None:
     """L7: one seed of everything, times 200."""
     total = 0.0
     for dimension, actions in ENVIRONMENTS:
-        bandit = environment(dimension, actions, range(1))
         agents = [ensemble(dimension, size, range(1)) for size in SIZES]
         agents.append(LinearThompsonSampling(range(1), dimension=dimension, prior_variance=10.0))
-        tasks = [functools.partial(simulate, bandit, agent, HORIZON) for agent in agents]
-        seconds = sum(cpu_seconds(task, 1) for task in tasks)
+        seconds = sum(cpu_seconds(functools.partial(play, dimension, actions, agent), 1) for agent in agents)
         total += seconds
         case = f"d={dimension:<4}{f'{actions:,} actions' if actions else 'sphere':<16}"
         print(f"      {case}{seconds:7.2f} s per seed (250 chains + TS)")
