@@ -116,9 +116,9 @@ def test_replayed_rounds_are_run_rounds(name, monkeypatch):
             runs.append(self)
 
     monkeypatch.setattr(stacked, "play", partial(run.play, Kept))
-    replayed = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150)
+    replayed = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150, engine="neural_stacked")
     monkeypatch.setattr(NeuralAgent, "captures", False)
-    plain = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150)
+    plain = simulate(candidates(), agent(name, "cuda", 150, 20, update_every=2), 150, engine="neural_stacked")
     assert [set(kept._graphs) for kept in runs] == [{False, True}, set()]
     assert_equal(replayed, plain)
     assert len(np.unique(replayed.diagnostics["loss"][0, 0])) > 20
