@@ -17,6 +17,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status. A fault that the user can mend is one message, without a traceback."""
     options = _parser().parse_args(arguments)
     _limit_threads(options.threads)
+    # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
     from ensemblepp.errors import EnsembleError
 
     try:

@@ -9,8 +9,6 @@ import pytest
 import xarray as xr
 from project import Project
 
-from ensemblepp import agents
-
 pytestmark = pytest.mark.workflow
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
@@ -32,7 +30,7 @@ def test_the_added_agent_keeps_its_promises(tmp_path, monkeypatch):
     (code,) = [block for block in blocks("python") if block.startswith('"""Uniform')]
     (check,) = [block for block in blocks("python") if "check_agent(" in block]
     (tmp_path / "uniform.py").write_text(code)
-    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path)])
+    monkeypatch.syspath_prepend(tmp_path)
     names: dict = {}
     exec(check, names)
     names["test_uniform"]()
@@ -40,8 +38,8 @@ def test_the_added_agent_keeps_its_promises(tmp_path, monkeypatch):
 
 def test_an_added_agent_runs_alone_and_is_in_the_results(smoke: Project):
     (code,) = [block for block in blocks("python") if block.startswith('"""Uniform')]
-    (entry,) = [block for block in blocks("yaml") if "kind: custom" in block]
-    source = smoke.folder / "src/ensemblepp/agents/uniform.py"
+    (entry,) = [block for block in blocks("yaml") if "class: uniform:Uniform" in block]
+    source = smoke.folder / "uniform.py"
     declared, studies = smoke.folder / "config/agents.yaml", smoke.folder / "config/studies.yaml"
     texts = {path: path.read_text() for path in (declared, studies)}
     dataset = smoke.folder / "results/smoke/datasets/uci.nc"
