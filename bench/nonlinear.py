@@ -137,7 +137,7 @@ def gradient_error() -> float:
     parameters = {own: network.get_parameter(name) for name, own in names.items()}
     start = torch.cat([parameters[name].detach().t().flatten() for name in run._at])
     found = torch.from_numpy(run._first[0]).double() / 0.1 - TRAINING["weight_decay"] / 64 * start
-    rows = (agent._ahead["minibatch"][0, 63, 0] * 64).to(torch.int64).numpy()
+    rows = (agent._draws["minibatch"][0, 63, 0] * 64).to(torch.int64).numpy()
     literal.directions = literal.directions.double()
     samples = (run.environment.table[0, run._item[0, rows]], run._rewards[0, rows], run._extra[0, rows])
     loss = literal.loss(*(torch.from_numpy(part).double() for part in samples))

@@ -51,7 +51,7 @@ def check_agent(
     ensemble_size: int = 0,
     rounds: int = 40,
 ) -> None:
-    """Check an agent against `bandit.Agent`, round by round in small games.
+    """Check an agent against `bandit.Agent`, round by round in small bandits.
 
     Args:
         make_agent: the class, or what builds it with hyper-parameters, such as `functools.partial(Mine, width=2.0)`; called as
@@ -64,13 +64,13 @@ def check_agent(
         AssertionError: a promise is broken.
     """
 
-    def game(seeds: Sequence[int]) -> tuple[Agent, Environment]:
-        world = environment(seeds)
-        keywords = {"dimension": world.dimension, "ensemble_size": ensemble_size, "horizon": rounds, "device": "cpu"}
-        return _built(make_agent, seeds, keywords), world
+    def pair(seeds: Sequence[int]) -> tuple[Agent, Environment]:
+        bandit = environment(seeds)
+        keywords = {"dimension": bandit.dimension, "ensemble_size": ensemble_size, "horizon": rounds, "device": "cpu"}
+        return _built(make_agent, seeds, keywords), bandit
 
     with _global_numbers() as used:
-        first = _played(*game(SEEDS), rounds)
+        first = _played(*pair(SEEDS), rounds)
     name = first.name
     if used:
         _fail(
@@ -79,10 +79,10 @@ def check_agent(
             f"{used[0]} is used: its numbers are shared by all seeds",
             "a generator for every seed (randomness.streams)",
         )
-    if any(not np.array_equal(*pair) for pair in zip(first.index, _played(*game(SEEDS), rounds).index, strict=True)):
+    if any(not np.array_equal(*pair) for pair in zip(first.index, _played(*pair(SEEDS), rounds).index, strict=True)):
         _fail(name, "act", "other choices at the same seeds", "every run of a seed to be the same")
     for place, seed in enumerate(SEEDS):
-        alone = _played(*game((seed,)), rounds)
+        alone = _played(*pair((seed,)), rounds)
         for round_, (together, single) in enumerate(zip(first.index, alone.index, strict=True), start=1):
             if not np.array_equal(together[place], single[0]):
                 company = ", ".join(map(str, SEEDS))
@@ -93,7 +93,7 @@ def check_agent(
                     f"{single[0].tolist()}, as alone",
                     together[place].tolist(),
                 )
-    resumed = _played(*game(SEEDS), rounds, pickled_before=rounds // 2)
+    resumed = _played(*pair(SEEDS), rounds, pickled_before=rounds // 2)
     for round_, (whole, part) in enumerate(zip(first.index, resumed.index, strict=True), start=1):
         if not np.array_equal(whole, part):
             _fail(
@@ -147,7 +147,7 @@ def check_environment(make_environment: Callable[[Sequence[int]], Environment], 
 # ------------------------------------------------------------------------------------------------------------ agents
 
 
-class _Game(NamedTuple):
+class _Played(NamedTuple):
     name: str
     index: list[np.ndarray]  #: per round (seeds, chains)
 
@@ -161,24 +161,24 @@ def _built(make_agent: Callable[..., Agent], seeds: Sequence[int], keywords: dic
         raise AssertionError(f"{name}: cannot be built as {name}(seeds, {called}) ({error})") from error
 
 
-def _played(agent: Agent, world: Environment, rounds: int, pickled_before: int | None = None) -> _Game:
-    """A game whose every round is checked by itself."""
+def _played(agent: Agent, bandit: Environment, rounds: int, pickled_before: int | None = None) -> _Played:
+    """Rounds that are each checked by themselves."""
     name = type(agent).__name__
-    seeds, chains = _seeds(name, agent, world.seeds), _chains(name, agent)
-    told = _told(name, agent, (seeds, chains), None)
+    seeds, chains = _seeds(name, agent, bandit.seeds), _chains(name, agent)
+    reported = _reported(name, agent, (seeds, chains), None)
     kept: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []
     index = []
     for round_ in range(rounds):
         if round_ == pickled_before:
             agent = _through_pickle(name, agent)
-        decisions = world.decisions()
+        decisions = bandit.decisions()
         finite = not isinstance(decisions, SphereDecisions)
         shown = decisions.features.copy() if finite else None
         choice = agent.act(decisions)
-        _check_choice(name, choice, decisions, (seeds, chains, world.dimension), round_ + 1)
+        _check_choice(name, choice, decisions, (seeds, chains, bandit.dimension), round_ + 1)
         if finite and not np.array_equal(decisions.features, shown):
             _fail(name, "act", f"round {round_ + 1}: decisions.features was changed", "an agent to leave its input alone")
-        outcome = world.step(choice)
+        outcome = bandit.step(choice)
         given = Choice(choice.index.copy(), choice.features.copy()), outcome.reward.copy()
         agent.update(choice, outcome.reward)
         for what, before, after in (
@@ -188,14 +188,14 @@ def _played(agent: Agent, world: Environment, rounds: int, pickled_before: int |
         ):
             if not np.array_equal(before, after):
                 _fail(name, "update", f"round {round_ + 1}: {what} was changed", "an agent to leave its input alone")
-        present = _told(name, agent, (seeds, chains), told)
+        present = _reported(name, agent, (seeds, chains), reported)
         kept.append((present, {key: values.copy() for key, values in present.items()}))
         index.append(choice.index.copy())
     for round_, (present, copies) in enumerate(kept, start=1):
         for key, values in present.items():
             if not np.array_equal(values, copies[key], equal_nan=True):
                 _fail(name, "diagnostics", f"'{key}' of round {round_} changed in later rounds", "a copy")
-    return _Game(name, index)
+    return _Played(name, index)
 
 
 def _seeds(name: str, one: Any, seeds: Sequence[int]) -> int:
@@ -234,25 +234,31 @@ def _check_choice(name: str, choice: Choice, decisions: Decisions, shape: tuple[
     if outside.any():
         seed, chain = np.argwhere(outside)[0]
         _fail(
-            name, "act", f"{at}index outside the decision set at place {seed}, chain {chain}",
-            f"0 to {actions - 1}", index[seed, chain],
-        )  # fmt: skip
+            name,
+            "act",
+            f"{at}index outside the decision set at place {seed}, chain {chain}",
+            f"0 to {actions - 1}",
+            index[seed, chain],
+        )
     expected = decisions.features[np.arange(len(index))[:, None], index]
     different = (features != expected).any(axis=-1)
     if different.any():
         seed, chain = np.argwhere(different)[0]
         _fail(
-            name, "act", f"{at}features are not those of the action at index, at place {seed}, chain {chain}",
-            expected[seed, chain], features[seed, chain],
-        )  # fmt: skip
+            name,
+            "act",
+            f"{at}features are not those of the action at index, at place {seed}, chain {chain}",
+            expected[seed, chain],
+            features[seed, chain],
+        )
 
 
-def _told(name: str, agent: Agent, shape: tuple[int, int], names: Any) -> Any:
+def _reported(name: str, agent: Agent, shape: tuple[int, int], names: Any) -> Any:
     """What the agent says of itself; `names` are those that it had before."""
-    told = getattr(agent, "diagnostics", dict)()
-    if not isinstance(told, dict):
-        _fail(name, "diagnostics", "not a dictionary", "name -> (seeds, chains)", type(told).__name__)
-    for key, values in told.items():
+    reported = getattr(agent, "diagnostics", dict)()
+    if not isinstance(reported, dict):
+        _fail(name, "diagnostics", "not a dictionary", "name -> (seeds, chains)", type(reported).__name__)
+    for key, values in reported.items():
         if not isinstance(key, str) or not key.isidentifier():
             _fail(name, "diagnostics", "not a name", "letters, digits and '_'", repr(key))
         if key in RESERVED:
@@ -263,9 +269,9 @@ def _told(name: str, agent: Agent, shape: tuple[int, int], names: Any) -> Any:
                 f"none of {', '.join(sorted(RESERVED))}",
             )
         _is_array(name, "diagnostics", f"'{key}'", values, shape, np.number)
-    if names is not None and list(told) != list(names):
-        _fail(name, "diagnostics", "other names than before", list(names), list(told))
-    return told
+    if names is not None and list(reported) != list(names):
+        _fail(name, "diagnostics", "other names than before", list(names), list(reported))
+    return reported
 
 
 # ------------------------------------------------------------------------------------------------------ environments
@@ -288,39 +294,39 @@ def _unrolled(
     pickled_before: int | None = None,
 ) -> list[_Round]:
     """Rounds in which every action is chosen, by a chain of its own; or only one action, another one in every round."""
-    world = make_environment(given)
-    name = type(world).__name__
-    seeds = _seeds(name, world, given)
+    bandit = make_environment(given)
+    name = type(bandit).__name__
+    seeds = _seeds(name, bandit, given)
     for attribute, least in (("dimension", 1), ("fixed_actions", 0)):
-        value = getattr(world, attribute, None)
+        value = getattr(bandit, attribute, None)
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             _fail(name, attribute, "not a number of things", f"a whole number from {least}", repr(value))
     played: list[_Round] = []
     for round_ in range(rounds):
         if round_ == pickled_before:
-            world = _through_pickle(name, world)
+            bandit = _through_pickle(name, bandit)
         at = f"round {round_ + 1}: "
-        decisions, means = world.decisions(), world.mean_rewards()
+        decisions, means = bandit.decisions(), bandit.mean_rewards()
         features = None if isinstance(decisions, SphereDecisions) else decisions.features
         if features is None:
             _is_array(name, "mean_rewards", at.strip(": "), means, (seeds, 1), np.floating)
-            choice = _directions(decisions, seeds, world.dimension)
+            choice = _directions(decisions, seeds, bandit.dimension)
         else:
             actions = features.shape[1] if getattr(features, "ndim", 0) == 3 else "actions"
-            _is_array(name, "decisions", f"{at}features", features, (seeds, actions, world.dimension), np.floating)
+            _is_array(name, "decisions", f"{at}features", features, (seeds, actions, bandit.dimension), np.floating)
             _is_array(name, "mean_rewards", at.strip(": "), means, (seeds, actions), np.floating)
-            if world.fixed_actions and actions != world.fixed_actions:
-                _fail(name, "decisions", f"{at}not fixed_actions actions", world.fixed_actions, actions)
+            if bandit.fixed_actions and actions != bandit.fixed_actions:
+                _fail(name, "decisions", f"{at}not fixed_actions actions", bandit.fixed_actions, actions)
             index = np.arange(actions) if everything else np.array([round_ % actions])
             choice = decisions.choose(np.tile(index, (seeds, 1)))
-        again = world.decisions()
-        if not np.array_equal(world.mean_rewards(), means) or (
+        again = bandit.decisions()
+        if not np.array_equal(bandit.mean_rewards(), means) or (
             features is not None and not np.array_equal(again.features, features)
         ):
             _fail(name, "decisions", f"{at}not the same when asked again", "only `step` to go on to the next round")
         copies = Choice(choice.index.copy(), choice.features.copy())
         kept = None if features is None else features.copy(), means.copy()
-        outcome = world.step(choice)
+        outcome = bandit.step(choice)
         if not all(map(np.array_equal, copies, choice)):
             _fail(name, "step", f"{at}the choice was changed", "an environment to leave its input alone")
         if features is not None and not np.array_equal(features, kept[0]):
@@ -368,9 +374,12 @@ def _check_outcome(played: _Round, at: str) -> None:
         _fail(name, "step", f"{at}of two actions the likelier one has reward 0 and the other 1", "one uniform number a round")
     seed = int(np.ptp(noise, axis=1).argmax())
     _fail(
-        name, "step", f"{at}the noise (reward less mean reward) depends on the action, at place {seed}",
-        "one number a round", f"{noise[seed].min()} to {noise[seed].max()}",
-    )  # fmt: skip
+        name,
+        "step",
+        f"{at}the noise (reward less mean reward) depends on the action, at place {seed}",
+        "one number a round",
+        f"{noise[seed].min()} to {noise[seed].max()}",
+    )
 
 
 def _same(name: str, first: list[_Round], other: list[_Round], seeds: slice, what: str) -> None:
@@ -405,7 +414,7 @@ def _check_linear(make_environment: Callable[[Sequence[int]], Environment], play
             at = f"seed {one.seed}, round {round_ + 1}: "
             own = one.features if fresh is None else fresh[round_]
             if (own is None) != (features is None) or (own is not None and not np.array_equal(own, features[place])):
-                _fail(name, "instances", f"{at}other features than `decisions` gives", "the same game either way")
+                _fail(name, "instances", f"{at}other features than `decisions` gives", "the same either way")
             chosen = choice.features[place] @ one.theta
             best = np.linalg.norm(one.theta) if own is None else (own @ one.theta).max()
             rounding = ROUNDING * max(1.0, np.abs(means).max())
@@ -420,39 +429,39 @@ def _check_linear(make_environment: Callable[[Sequence[int]], Environment], play
 def _check_pool(make_environment: Callable[[Sequence[int]], Environment], played: list[_Round]) -> None:
     """The rounds against what `draw` gives."""
     name, rounds = played[0].name, len(played)
-    world, pieces = make_environment(SEEDS), make_environment(SEEDS)
-    if not isinstance(world, Pool):
+    bandit, pieces = make_environment(SEEDS), make_environment(SEEDS)
+    if not isinstance(bandit, Pool):
         _fail(name, "family", "'pool' is not a class derived from Pool", "environments.pool.Pool among its bases")
-    if world.table.dtype != np.float32:
-        _fail(name, "table", "wrong type", "float32", world.table.dtype)
-    items = world.table.shape[1] * world.blocks
-    if world.means.shape[1] != items:
-        _fail(name, "means", "not a mean reward for every item", items, world.means.shape[1])
-    whole = _drawn(name, world, rounds, rounds, items)
+    if bandit.table.dtype != np.float32:
+        _fail(name, "table", "wrong type", "float32", bandit.table.dtype)
+    items = bandit.table.shape[1] * bandit.blocks
+    if bandit.means.shape[1] != items:
+        _fail(name, "means", "not a mean reward for every item", items, bandit.means.shape[1])
+    whole = _drawn(name, bandit, rounds, rounds, items)
     parts = _drawn(name, pieces, rounds, 3, items)
     if not all(map(np.array_equal, whole, parts)):
         _fail(name, "draw", "other rounds when they are drawn three at a time", "rounds that depend on the seed alone")
     for round_, (_, features, _, choice, outcome) in enumerate(played):
         offers, noise = whole[0][:, round_], whole[1][:, [round_]]
-        if not np.array_equal(world.features(offers), features):
-            _fail(name, "draw", f"round {round_ + 1}: offers other items than `decisions`", "the same game either way")
-        mean = np.take_along_axis(np.take_along_axis(world.means, offers, axis=1), choice.index, axis=1)
-        expected = (noise < mean).astype(float) if world.bernoulli else mean + noise
+        if not np.array_equal(bandit.features(offers), features):
+            _fail(name, "draw", f"round {round_ + 1}: offers other items than `decisions`", "the same either way")
+        mean = np.take_along_axis(np.take_along_axis(bandit.means, offers, axis=1), choice.index, axis=1)
+        expected = (noise < mean).astype(float) if bandit.bernoulli else mean + noise
         if not np.array_equal(outcome.reward, expected):
             _fail(name, "draw", f"round {round_ + 1}: noise is not that of `step`", expected[0], outcome.reward[0])
 
 
-def _drawn(name: str, world: Pool, rounds: int, at_once: int, items: int) -> tuple[np.ndarray, np.ndarray]:
+def _drawn(name: str, bandit: Pool, rounds: int, at_once: int, items: int) -> tuple[np.ndarray, np.ndarray]:
     """Offers (seeds, rounds, actions) and noise (seeds, rounds), so many rounds at once."""
     offers, noise = [], []
     while (left := rounds - sum(part.shape[1] for part in noise)) > 0:
         asked = min(at_once, left)
-        drawn = world.draw(asked)
+        drawn = bandit.draw(asked)
         count = drawn.noise.shape[1] if getattr(drawn.noise, "ndim", 0) == 2 else 0
         if not 1 <= count <= asked:
             _fail(name, "draw", f"{count} rounds where {asked} were asked for", f"1 to {asked}")
-        _is_array(name, "draw", "noise", drawn.noise, (len(world.seeds), count), np.floating)
-        _is_array(name, "draw", "offers", drawn.offers, (len(world.seeds), count, drawn.offers.shape[-1]), np.integer)
+        _is_array(name, "draw", "noise", drawn.noise, (len(bandit.seeds), count), np.floating)
+        _is_array(name, "draw", "offers", drawn.offers, (len(bandit.seeds), count, drawn.offers.shape[-1]), np.integer)
         if drawn.offers.min() < 0 or drawn.offers.max() >= items:
             _fail(
                 name,

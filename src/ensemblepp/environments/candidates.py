@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import numba
 import numpy as np
 
+from ensemblepp.compilation.compiled import compiled
 from ensemblepp.environments.pool import Pool, Rounds
 from ensemblepp.randomness.streams import GaussianRows, generator
 
@@ -160,7 +160,7 @@ def _truncated_normal(source: np.random.Generator, shape: tuple[int, int]) -> np
     return values
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _shuffle(order: np.ndarray, uniform: np.ndarray, offers: np.ndarray) -> None:
     """Fill `offers` (rounds, k) with uniform k-subsets in random order, by k steps of Fisher and Yates on `order` a round."""
     candidates = len(order)

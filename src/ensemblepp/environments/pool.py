@@ -57,7 +57,7 @@ class Pool:
         self.bernoulli = bernoulli
         self.fixed_actions = fixed_actions
         self.dimension = blocks * table.shape[-1]
-        self._ahead = Rounds(np.empty((len(self.seeds), 0, 1), dtype=np.intp), np.empty((len(self.seeds), 0)))
+        self._rounds = Rounds(np.empty((len(self.seeds), 0, 1), dtype=np.intp), np.empty((len(self.seeds), 0)))
         self._position = 0
 
     def draw(self, rounds: int) -> Rounds:
@@ -83,13 +83,13 @@ class Pool:
     def step(self, choice: Choice) -> Outcome:
         means = self.mean_rewards()
         mean = np.take_along_axis(means, choice.index, axis=1)
-        noise = self._ahead.noise[:, [self._position]]
+        noise = self._rounds.noise[:, [self._position]]
         self._position += 1
         reward = (noise < mean).astype(float) if self.bernoulli else mean + noise
         return Outcome(reward, means.max(axis=1, keepdims=True) - mean)
 
     def _offers(self) -> np.ndarray:
         """Items of the present round, (seeds, actions)."""
-        if self._position == self._ahead.noise.shape[1]:
-            self._ahead, self._position = self.draw(CHUNK), 0
-        return self._ahead.offers[:, self._position]
+        if self._position == self._rounds.noise.shape[1]:
+            self._rounds, self._position = self.draw(CHUNK), 0
+        return self._rounds.offers[:, self._position]

@@ -71,7 +71,7 @@ def test_the_member_of_a_round_is_drawn_uniformly(source):
     else:
         agent = bootstrap(ensemble_size=5)
         agent.load(10_000)
-        onehot = agent._ahead["reference"].numpy()
+        onehot = agent._draws["reference"].numpy()
     assert (np.sort(onehot, axis=2) == [0, 0, 0, 0, 1]).all()
     members = onehot.argmax(axis=2)
     assert stats.chisquare(np.bincount(members.ravel(), minlength=5)).pvalue > 1e-3

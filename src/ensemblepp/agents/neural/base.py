@@ -19,6 +19,7 @@ import torch
 from torch.optim.adam import adam
 
 from ensemblepp.agents.neural import mlp
+from ensemblepp.agents.neural.products import layer, softplus
 from ensemblepp.bandit import AgentFamily, Choice, Decisions
 from ensemblepp.errors import TrainingError
 from ensemblepp.randomness.draws import Uniforms
@@ -31,8 +32,9 @@ CHUNK = 64
 #: Random numbers of all seeds that a source of many holds at once (64 MB); changes memory and speed, never the values.
 MAX_DRAWN = 1 << 24
 
-#: Every parameter starts at a multiple of so many floats (64 bytes).
-_ALIGNMENT = 16
+#: Every parameter starts at a multiple of so many floats, and the last one ends there: two of the widest registers, which torch
+#: takes at a time, so that no number is left over to be rounded in another way.
+_ALIGNMENT = 32
 
 
 class Scores(NamedTuple):
@@ -118,7 +120,7 @@ class NeuralAgent:
         }
         #: rounds whose random numbers are drawn at once
         self.chunk = CHUNK
-        self._ahead: dict[str, torch.Tensor] = {}
+        self._draws: dict[str, torch.Tensor] = {}
         self._left = 0
         self._place = torch.zeros(1, dtype=torch.int64, device=self.device)
 
@@ -152,8 +154,8 @@ class NeuralAgent:
 
     def trunk(self, features: torch.Tensor) -> torch.Tensor:
         """h(x; w): (chains, rows, dimension) to (chains, rows, width)."""
-        for layer in range(len(self.hidden)):
-            features = torch.relu_(torch.baddbmm(self.parameters[f"b{layer}"], features, self.parameters[f"w{layer}"]))
+        for place in range(len(self.hidden)):
+            features = layer(features, self.parameters[f"w{place}"], self.parameters[f"b{place}"])
         return features
 
     def limit_chunk(self, numbers: int) -> None:
@@ -162,8 +164,8 @@ class NeuralAgent:
 
     def now(self, name: str, step: int | None = None) -> torch.Tensor:
         """The present round's random numbers of a source, (chains, ...), or those of its gradient step `step` alone."""
-        ahead = self._ahead[name] if step is None else self._ahead[name][:, :, step]
-        return ahead.index_select(1, self._place).squeeze(1)
+        draws = self._draws[name] if step is None else self._draws[name][:, :, step]
+        return draws.index_select(1, self._place).squeeze(1)
 
     def score(self, features: torch.Tensor) -> Scores:
         """What to maximise this round, from features (chains, actions, dimension)."""
@@ -185,7 +187,7 @@ class NeuralAgent:
         """Loss per sample of predictions: squared error of (..., 1), or cross-entropy of two logits (..., 2)."""
         if self.classes == 1:
             return (outputs[..., 0] - reward).square()
-        return torch.nn.functional.softplus(outputs[..., 1] - outputs[..., 0]) - reward * (outputs[..., 1] - outputs[..., 0])
+        return softplus(outputs[..., 1] - outputs[..., 0]) - reward * (outputs[..., 1] - outputs[..., 0])
 
     # ---------------------------------------------------------------------------------------------------- the round
 
@@ -204,11 +206,11 @@ class NeuralAgent:
         tensor = torch.from_numpy(np.ascontiguousarray(values))
         if values.dtype == np.float64:
             tensor = tensor.to(torch.float32)
-        held = self._ahead.get(name)
+        held = self._draws.get(name)
         if held is not None and held.shape[1] >= tensor.shape[1]:
             held[:, : tensor.shape[1]].copy_(tensor)
         else:
-            self._ahead[name] = tensor.to(self.device)
+            self._draws[name] = tensor.to(self.device)
 
     def choose(self, features: torch.Tensor) -> torch.Tensor:
         """Position of the chosen action, (chains,), of features (chains, actions, dimension)."""
@@ -308,9 +310,9 @@ class NeuralAgent:
         with torch.no_grad():
             nothing = torch.full((self.stack,), torch.nan)
             spread = nothing if self._offered is None else self.spread(self._offered).mean(dim=1)
-        told = {"loss": self.last_loss, "spread": spread, "explored": self.explored}
+        present = {"loss": self.last_loss, "spread": spread, "explored": self.explored}
         # copies: on the CPU the arrays would go on to change with the tensors
-        return {name: values.cpu().numpy().copy().reshape(len(self.seeds), -1) for name, values in told.items()}
+        return {name: values.cpu().numpy().copy().reshape(len(self.seeds), -1) for name, values in present.items()}
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trainable) parameters of one chain; frozen priors are the difference."""

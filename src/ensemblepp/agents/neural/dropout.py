@@ -11,6 +11,7 @@ import torch
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
+from ensemblepp.agents.neural.products import layer as layer_of
 from ensemblepp.randomness.draws import Uniforms
 from ensemblepp.randomness.streams import generator
 
@@ -54,7 +55,7 @@ class Dropout(NeuralAgent):
             return features * factors
         for layer, factor in enumerate(factors.split(self.hidden, dim=-1)):
             weight, bias = self.parameters[f"w{layer}"], self.parameters[f"b{layer}"]
-            features = torch.relu(torch.baddbmm(bias, features, weight)) * factor
+            features = layer_of(features, weight, bias) * factor
         return features
 
     def score(self, features: torch.Tensor) -> Scores:

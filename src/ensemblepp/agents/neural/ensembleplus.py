@@ -14,6 +14,7 @@ import torch
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.member_heads import MemberHeads
+from ensemblepp.agents.neural.products import product
 from ensemblepp.randomness import distributions
 from ensemblepp.randomness.draws import LawRows
 from ensemblepp.randomness.streams import generator
@@ -67,7 +68,7 @@ class EnsemblePlus(MemberHeads):
         )
 
     def offsets(self, features: torch.Tensor) -> torch.Tensor:
-        return torch.bmm(mlp.layers_forward(self._prior_layers, features), self._prior_heads)
+        return product(mlp.layers_forward(self._prior_layers, features), self._prior_heads)
 
     def extra(self, chosen: torch.Tensor) -> torch.Tensor:
         return torch.cat([self.now("perturbation"), self.offsets(chosen)[:, 0]], dim=-1)

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch.nn.functional import softplus
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
 from ensemblepp.agents.neural.linear_heads import LinearHeads
+from ensemblepp.agents.neural.products import product, softplus
 from ensemblepp.errors import ConfigError
 from ensemblepp.randomness import distributions
 from ensemblepp.randomness.draws import Directions, LawRows
@@ -101,7 +101,7 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
 
     def ensemble(self) -> torch.Tensor:
         """Heads and priors as one matrix, posterior_scale Theta + prior_scale Theta_0: (chains, width, M classes)."""
-        return torch.add(self.prior, self.parameters["heads"], alpha=self._posterior_scale)
+        return self.prior + self._posterior_scale * self.parameters["heads"]
 
     def score(self, features: torch.Tensor) -> Scores:
         hidden = self.trunk(features)
@@ -114,7 +114,7 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
     def spread(self, features: torch.Tensor) -> torch.Tensor:
         members = self.ensemble()[..., self.classes - 1 :: self.classes]
         # zeta has covariance I
-        return torch.bmm(self.trunk(features), members).square().sum(dim=-1).sqrt()
+        return product(self.trunk(features), members).square().sum(dim=-1).sqrt()
 
     def extra(self, chosen: torch.Tensor) -> torch.Tensor:
         return self.now("perturbation")
@@ -122,17 +122,17 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
         hidden = self.trunk(features)
         outputs = mlp.head_outputs(self.parameters["base"], hidden)
-        members = torch.bmm(hidden.detach(), self.ensemble())
+        members = product(hidden.detach(), self.ensemble())
         directions = self.now("directions")[:, step] if self._sampled else self._directions
         if self.classes == 1:
             error = members - extra
             if directions is None:
                 perturbed = error.square().sum(dim=-1)
             else:
-                perturbed = torch.bmm(error, directions.mT).square().mean(dim=-1)
+                perturbed = product(error, directions, turn_right=True).square().mean(dim=-1)
             return (self.fitted(outputs, reward) + perturbed).mean(dim=1)
         gap = outputs[..., 1] - outputs[..., 0]
-        swing = torch.matmul(members[..., 1::2] - members[..., ::2], directions.mT)
+        swing = product(members[..., 1::2] - members[..., ::2], directions.expand(len(members), -1, -1), turn_right=True)
         pair = (softplus(gap[..., None] + swing) + softplus(gap[..., None] - swing)) / 2
         return (pair.mean(dim=-1) - reward * gap).mean(dim=1)
 

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch.nn.functional import softplus
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
+from ensemblepp.agents.neural.products import product, softplus
 from ensemblepp.randomness import distributions
 from ensemblepp.randomness.draws import LawRows, Normals
 from ensemblepp.randomness.streams import generator
@@ -97,8 +97,8 @@ class EpiNet(NeuralAgent):
         rows = features.shape[1]
         first, middle, last = self._prior
         # a network is a block of rows of `first`, and a matrix of its own after that
-        units = torch.relu(torch.bmm(first, features.mT)).view(len(middle), -1, rows)
-        outputs = torch.bmm(last, torch.relu(torch.bmm(middle, units)))
+        units = torch.relu_(product(first, features, turn_right=True)).view(len(middle), -1, rows)
+        outputs = product(last, torch.relu_(product(middle, units)))
         return outputs.view(len(features), -1, rows).mT
 
     def score(self, features: torch.Tensor) -> Scores:
@@ -179,13 +179,13 @@ class EpiNet(NeuralAgent):
         """
         own, scale = self.parameters, self._posterior_scale
         # units come before indices and rows, so that sums over units run along long contiguous rows
-        by_row = torch.baddbmm(own["in_bias"], features, own["from_features"])
-        by_row = torch.baddbmm(by_row, hidden.detach(), own["from_hidden"]).mT.contiguous()
+        by_row = product(features, own["from_features"]).add_(own["in_bias"])
+        by_row = by_row.add_(product(hidden.detach(), own["from_hidden"])).mT.contiguous()
         indices = zeta.flatten(2)
-        first = torch.bmm(own["from_index"].mT, indices).unflatten(2, zeta.shape[2:])
+        first = product(own["from_index"], indices, turn_left=True).unflatten(2, zeta.shape[2:])
         units = torch.relu(by_row[:, :, None] + first)
-        middle = torch.relu(torch.baddbmm(own["middle_bias"].mT, own["middle"].mT, units.flatten(2)))
+        middle = torch.relu_(product(own["middle"], units.flatten(2), turn_left=True).add_(own["middle_bias"].mT))
         # the last layer along zeta before the sum over units: one number per unit, not M per class
-        last = torch.bmm(scale * read(own["out"]), indices).unflatten(2, zeta.shape[2:])
+        last = product(scale * read(own["out"]), indices).unflatten(2, zeta.shape[2:])
         epinet = (middle.view(units.shape) * last).sum(dim=1)
         return epinet + (zeta * (offset + scale * read(own["out_bias"])).mT[:, :, None]).sum(dim=1)

@@ -24,6 +24,7 @@ import torch
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
+from ensemblepp.agents.neural.products import layer, layer_gradient, multiply
 from ensemblepp.randomness.streams import generator
 
 
@@ -192,15 +193,14 @@ def squared_error_gradient(
     """
     layers = len(network) // 2
     hidden = [features]
-    for layer in range(layers):
-        hidden.append(torch.baddbmm(network[f"b{layer}"], hidden[-1], network[f"w{layer}"]).relu_())
-    predictions = torch.bmm(hidden[-1], network["base"])
+    for place in range(layers):
+        hidden.append(layer(hidden[-1], network[f"w{place}"], network[f"b{place}"]))
+    predictions = multiply(hidden[-1], network["base"])
     delta = (count * predictions).sub_(total).mul_(2)
-    torch.bmm(hidden[-1].mT, delta, out=gradient["base"])
-    above = network["base"]
-    for layer in reversed(range(layers)):
-        delta = torch.ops.aten.threshold_backward(torch.bmm(delta, above.mT), hidden[layer + 1], 0)
-        torch.bmm(hidden[layer].mT, delta, out=gradient[f"w{layer}"])
-        torch.sum(delta, dim=1, keepdim=True, out=gradient[f"b{layer}"])
-        above = network[f"w{layer}"]
+    multiply(hidden[-1], delta, turn_left=True, out=gradient["base"])
+    slope = multiply(delta, network["base"], turn_right=True) if layers else None
+    for place in reversed(range(layers)):
+        own = (group[f"{kind}{place}"] for group, kind in ((network, "w"), (gradient, "w"), (gradient, "b")))
+        weight, by_weight, by_bias = own
+        slope = layer_gradient(hidden[place], weight, hidden[place + 1], slope, by_weight, by_bias, lower=place > 0)
     return predictions

@@ -13,6 +13,7 @@ import torch
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
 from ensemblepp.agents.neural.linear_heads import LinearHeads
+from ensemblepp.agents.neural.products import product
 from ensemblepp.randomness.draws import Uniforms
 from ensemblepp.randomness.streams import generator
 
@@ -59,7 +60,7 @@ class MemberHeads(NeuralAgent):
 
     def outputs(self, features: torch.Tensor) -> torch.Tensor:
         """Every member's trained outputs, (chains, rows, M classes)."""
-        return self._posterior_scale * torch.baddbmm(self.parameters["bias"], self.trunk(features), self.parameters["heads"])
+        return self._posterior_scale * product(self.trunk(features), self.parameters["heads"]).add_(self.parameters["bias"])
 
     def score(self, features: torch.Tensor) -> Scores:
         outputs = self.outputs(features)

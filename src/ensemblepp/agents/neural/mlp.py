@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from ensemblepp.agents.neural.products import layer, product
+
 
 def init_layers(
     generators: Sequence[np.random.Generator], widths: Sequence[int], law: str = "uniform"
@@ -43,9 +45,8 @@ def layers_forward(
 ) -> torch.Tensor:
     """ReLU layers: (chains, rows, fan_in) to (chains, rows, width). With `last`, the last layer is linear."""
     for place, (weight, bias) in enumerate(layers):
-        inputs = torch.baddbmm(bias, inputs, weight)
-        if not last or place < len(layers) - 1:
-            inputs = torch.relu(inputs)
+        linear = last and place == len(layers) - 1
+        inputs = product(inputs, weight).add_(bias) if linear else layer(inputs, weight, bias)
     return inputs
 
 
@@ -84,13 +85,12 @@ def init_prior_heads(generators: Sequence[np.random.Generator], width: int, ense
 
 def linear_head(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     """Inner products with one vector per chain: weights (chains, width, 1), inputs (chains, rows, width) to (chains, rows)."""
-    # not torch.bmm: for a single column it rounds a stack of one chain differently from a taller one
-    return (inputs * weights.mT).sum(dim=-1)
+    return product(inputs, weights)[..., 0]
 
 
 def head_outputs(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     """A head without bias of several classes: (chains, width, classes), (chains, rows, width) to (chains, rows, classes)."""
-    return torch.stack([linear_head(weights[..., [c]], inputs) for c in range(weights.shape[-1])], dim=-1)
+    return product(inputs, weights)
 
 
 def _members(source: np.random.Generator, width: int, ensemble_size: int, classes: int) -> np.ndarray:

@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch.nn.functional import pad
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
+from ensemblepp.agents.neural.products import multiply
 from ensemblepp.randomness.draws import Normals
 from ensemblepp.randomness.streams import generator
+
+#: Every chain's float64 matrix and vector of a regression has a multiple of so many rows, and begins at a multiple of 64 bytes:
+#: LAPACK's triangular solutions on a CPU may be rounded by where a matrix begins, which should not depend on other chains.
+ALIGNMENT = 8
 
 #: Samples whose features are computed at once when the regression is done anew.
 ROWS = 1024
@@ -53,9 +59,12 @@ class NeuralLinear(NeuralAgent):
         self._prior_variance, self._noise, self._refresh = prior_variance, noise, refresh
         generators = [generator(seed, "agent") for seed in self.seeds]
         self.start(self.trunk_parameters(generators) | {"base": mlp.init_head(generators, self.width, self.classes)})
-        #: Sigma^-1, (chains, width, width), and m, (chains, width, 1), float64
-        self.precision = torch.empty(self.stack, self.width, self.width, dtype=torch.float64, device=self.device)
-        self.moment = torch.empty(self.stack, self.width, 1, dtype=torch.float64, device=self.device)
+        # features that are always zero fill the last rows
+        self._room = -self.width % ALIGNMENT
+        rows = self.width + self._room
+        #: Sigma^-1, (chains, rows, rows), and m, (chains, rows, 1), float64
+        self.precision = torch.empty(self.stack, rows, rows, dtype=torch.float64, device=self.device)
+        self.moment = torch.empty(self.stack, rows, 1, dtype=torch.float64, device=self.device)
         self._forget()
         self.sources["reference"] = Normals(self.seeds, "reference", (self.width,))
 
@@ -64,13 +73,13 @@ class NeuralLinear(NeuralAgent):
         factor = self._factor()
         # with Sigma^-1 = L L^T the mean is L^-T L^-1 m, and L^-T z has covariance Sigma
         white = torch.linalg.solve_triangular(factor, self.moment, upper=False)
-        sampled = white + self.now("reference")[..., None]
+        sampled = white + pad(self.now("reference"), (0, self._room))[..., None]
         solved = torch.linalg.solve_triangular(factor.mT, torch.cat([sampled, white], dim=-1), upper=True)
-        theta, mean = solved.to(hidden.dtype).split(1, dim=-1)
+        theta, mean = solved[:, : self.width].to(hidden.dtype).split(1, dim=-1)
         return Scores(mlp.linear_head(theta, hidden), mlp.linear_head(mean, hidden))
 
     def spread(self, features: torch.Tensor) -> torch.Tensor:
-        hidden = self.trunk(features).to(torch.float64)
+        hidden = pad(self.trunk(features).to(torch.float64), (0, self._room))
         return torch.linalg.solve_triangular(self._factor(), hidden.mT, upper=False).norm(dim=1)
 
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
@@ -88,19 +97,19 @@ class NeuralLinear(NeuralAgent):
                 self._add(samples[..., : self.dimension], samples[..., self.dimension])
 
     def _factor(self) -> torch.Tensor:
-        """L, (chains, width, width)."""
+        """L, (chains, rows, rows)."""
         # the prior keeps the precision positive definite; the plain function would wait for the device to say so
         return torch.linalg.cholesky_ex(self.precision).L
 
     def _forget(self) -> None:
         """Go back to the prior."""
-        self.precision.copy_(torch.eye(self.width) / self._prior_variance)
+        self.precision.copy_(torch.eye(self.width + self._room) / self._prior_variance)
         self.moment.zero_()
 
     @torch.no_grad()
     def _add(self, features: torch.Tensor, reward: torch.Tensor) -> None:
         """Add samples, (chains, rows, dimension) and (chains, rows), to the regression."""
-        hidden = self.trunk(features).to(torch.float64)
+        hidden = pad(self.trunk(features).to(torch.float64), (0, self._room))
         weight = self._noise**-2
-        self.precision.baddbmm_(hidden.mT, hidden, alpha=weight)
-        self.moment.baddbmm_(hidden.mT, reward[..., None].to(torch.float64), alpha=weight)
+        self.precision.add_(multiply(hidden, hidden, turn_left=True), alpha=weight)
+        self.moment.add_(multiply(hidden, reward[..., None].to(torch.float64), turn_left=True), alpha=weight)

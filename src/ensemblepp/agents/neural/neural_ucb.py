@@ -21,6 +21,8 @@ import torch
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
+from ensemblepp.agents.neural.products import layer as layer_of
+from ensemblepp.agents.neural.products import product
 from ensemblepp.randomness.streams import generator
 
 
@@ -70,7 +72,7 @@ class NeuralUCB(NeuralAgent):
         variance = mlp.linear_head(self.matrix["base"].reciprocal(), inputs[-1])
         for layer, delta in enumerate(deltas):
             weight, bias = (self.matrix[f"{kind}{layer}"].reciprocal() for kind in "wb")
-            variance = variance + (torch.baddbmm(bias, inputs[layer], weight) * delta).sum(dim=-1)
+            variance = variance + (product(inputs[layer], weight).add_(bias) * delta).sum(dim=-1)
         return mean, self._exploration * (self._ridge / self.width * variance).sqrt()
 
     def observe(self, features: torch.Tensor, reward: torch.Tensor, item: torch.Tensor | None = None) -> None:
@@ -78,7 +80,7 @@ class NeuralUCB(NeuralAgent):
             _, inputs, deltas = self._squares(features[:, None])
             self.matrix["base"].add_(inputs[-1].mT, alpha=1 / self.width)
             for layer, delta in enumerate(deltas):
-                self.matrix[f"w{layer}"].baddbmm_(inputs[layer].mT, delta, alpha=1 / self.width)
+                self.matrix[f"w{layer}"].add_(inputs[layer].mT * delta, alpha=1 / self.width)
                 self.matrix[f"b{layer}"].add_(delta, alpha=1 / self.width)
         super().observe(features, reward, item)
 
@@ -93,12 +95,12 @@ class NeuralUCB(NeuralAgent):
         inputs = [features]
         for layer in range(layers):
             weight, bias = self.parameters[f"w{layer}"], self.parameters[f"b{layer}"]
-            inputs.append(torch.relu(torch.baddbmm(bias, inputs[-1], weight)))
+            inputs.append(layer_of(inputs[-1], weight, bias))
         slope = base.mT
         deltas = []
         for layer in reversed(range(layers)):
             if layer < layers - 1:
-                slope = torch.bmm(deltas[0], self.parameters[f"w{layer + 1}"].mT)
+                slope = product(deltas[0], self.parameters[f"w{layer + 1}"], turn_right=True)
             deltas.insert(0, slope * (inputs[layer + 1] > 0))
         squares = ([value.square() for value in values] for values in (inputs, deltas))
         return mlp.linear_head(base, inputs[-1]), *squares

@@ -40,7 +40,7 @@ def play(
     Raises:
         TrainingError: theta is not a number.
     """
-    run = _Run(agent, list(environment.instances()))
+    run = BatchedRun(agent, list(environment.instances()))
     seeds, chains = len(agent.seeds), len(agent.laws)
     shape = (seeds, chains, len(time))
     regret, reward, optimal = (torch.zeros(shape, dtype=torch.float64, device=agent.device) for _ in range(3))
@@ -48,7 +48,7 @@ def play(
     action = torch.zeros((seeds, chains, horizon), dtype=torch.int32, device=agent.device) if small else None
     column = 0
     for step in range(horizon):
-        chosen = run.round(min(run.ahead, horizon - step))
+        chosen = run.round(min(run.chunk, horizon - step))
         if small and chosen is not None:
             action[:, :, step] = chosen
         if step + 1 == time[column]:
@@ -73,7 +73,7 @@ def play(
     )
 
 
-class _Run:
+class BatchedRun:
     """All seeds (axis 0) and chains (axis 1) of a block on one device."""
 
     def __init__(self, agent: LinearChains, instances: list[LinearInstance]) -> None:
@@ -107,7 +107,7 @@ class _Run:
             [GaussianRows(instance.seed, stream, width) for instance in instances] for stream in ("reference", "perturbation")
         ]
         entries = max(width, instances[0].actions * dimension if self.fresh else 0)
-        self.ahead = max(1, min(256, CHUNK_BYTES // (8 * seeds * entries)))
+        self.chunk = max(1, min(256, CHUNK_BYTES // (8 * seeds * entries)))
         self.tables: list[torch.Tensor] = []
         # laws without a formula here come as tables; by role, the laws, and law -> (seeds, rounds, M)
         laws = agent.laws if size else ()
@@ -139,14 +139,14 @@ class _Run:
             self.sets = self._put(np.stack([instance.fresh(rounds) for instance in self.instances]))
         self.position, self.filled = 0, rounds
 
-    def round(self, ahead: int) -> torch.Tensor | None:
-        """Play one round; `ahead` rounds are drawn when none are left.
+    def round(self, rounds: int) -> torch.Tensor | None:
+        """Play one round; `rounds` rounds are drawn when none are left.
 
         Returns:
             The chosen indices (seeds, chains), or None on the sphere.
         """
         if self.position == self.filled:
-            self._draw(ahead)
+            self._draw(rounds)
         reference, perturbation, noise = (table[:, self.position] for table in self.tables)
         own = [{law: table[:, self.position] for law, table in tables.items()} for tables in self.own]
         if self.fresh:

@@ -47,7 +47,7 @@ def play(
     action = np.zeros((seeds, chains, horizon), dtype=np.int32) if small else None
     for row, instance in enumerate(environment.instances()):
         chosen = action[row] if small and not instance.sphere else np.zeros((chains, 0), dtype=np.int32)
-        run = _Run(agent, instance)
+        run = InstanceRun(agent, instance)
         for start in range(0, horizon, run.rounds):
             rounds = min(run.rounds, horizon - start)
             run.advance(rounds, start, time, (regret[row], reward[row], optimal[row], chosen[:, start : start + rounds]))
@@ -56,7 +56,7 @@ def play(
     return Trajectory(time, regret[:, place], reward[:, place], optimal[:, place], action[:, place] if small else None, None)
 
 
-class _Run:
+class InstanceRun:
     """One seed's chains in one instance: tables, state, and the rounds that follow."""
 
     def __init__(self, agent: LinearChains, instance: LinearInstance) -> None:
@@ -100,10 +100,10 @@ class _Run:
         factor[...] = np.eye(factor.shape[-1]) / np.sqrt(agent.prior_variance)
         mean, gain, last = (np.zeros((chains, self.length)) for _ in range(3))
         scale, totals = np.zeros((chains, 2)), np.zeros((chains, 3))
-        self.state = kernel.State(references, perturbations, covariance, mean, information, factor, gain, last, scale, totals)
+        self.state = kernel.Chains(references, perturbations, covariance, mean, information, factor, gain, last, scale, totals)
         # exact draws need d Gaussian entries a round, ensembles M
-        self.acting = GaussianRows(instance.seed, "reference", dimension if self.exact else max(size, 1))
-        self.disturbing = GaussianRows(instance.seed, "perturbation", max(size, 1))
+        self.reference = GaussianRows(instance.seed, "reference", dimension if self.exact else max(size, 1))
+        self.perturbation = GaussianRows(instance.seed, "perturbation", max(size, 1))
         # the first round has none before it: no update is left to be made
         self.last = np.ones((1, max(size, 1)))
         self.last_own = np.zeros((len(self.own[1]), 1, max(size, 1)))
@@ -155,15 +155,15 @@ class _Run:
         return max(kernel.TILE, STATE_BYTES // state // kernel.TILE * kernel.TILE)
 
     def _noise(self, rounds: int) -> tuple[kernel.Noise, kernel.Noise]:
-        """The kernel's `acting` and `disturbing`; a row of the latter belongs to the round before."""
-        acting, disturbing = self.acting.take(rounds), self.disturbing.take(rounds)
-        shifted = np.concatenate([self.last, disturbing[:-1]])
-        self.last = disturbing[-1:].copy()
-        references = _own(self.own[0], self.agent.reference, acting)
-        perturbations = _own(self.own[1], self.agent.perturbation, disturbing)
+        """The kernel's `reference` and `perturbation`; a row of the latter belongs to the round before."""
+        reference, perturbation = self.reference.take(rounds), self.perturbation.take(rounds)
+        shifted = np.concatenate([self.last, perturbation[:-1]])
+        self.last = perturbation[-1:].copy()
+        references = _own(self.own[0], self.agent.reference, reference)
+        perturbations = _own(self.own[1], self.agent.perturbation, perturbation)
         shifted_own = np.concatenate([self.last_own, perturbations[:, :-1]], axis=1)
         self.last_own = perturbations[:, -1:].copy()
-        return self._tables(acting, references), self._tables(shifted, shifted_own)
+        return self._tables(reference, references), self._tables(shifted, shifted_own)
 
     def _tables(self, gaussian: np.ndarray, own: np.ndarray) -> kernel.Noise:
         gaussian, dtype = np.ascontiguousarray(gaussian), self.noise_dtype
@@ -182,7 +182,7 @@ class _Run:
         if self.instance.fresh is not None:
             features = self.instance.fresh(rounds)
             self.actions = self._actions(features, features @ self.theta)
-        acting, disturbing = self._noise(rounds)
+        reference, perturbation = self._noise(rounds)
         noise = self.instance.reward_noise(rounds)
         stored = np.full(rounds, -1)
         columns = np.flatnonzero((time > start) & (time <= start + rounds))
@@ -192,10 +192,10 @@ class _Run:
             part = slice(first, first + together)
             step, chain, scores = kernel.play(
                 self.actions,
-                acting,
-                disturbing,
+                reference,
+                perturbation,
                 noise,
-                kernel.State(*(array[part] for array in self.state)),
+                kernel.Chains(*(array[part] for array in self.state)),
                 kernel.Outputs(stored, *(array[part] for array in outputs)),
                 1 / agent.prior_variance,
                 self.log_delta,

@@ -6,7 +6,7 @@ covariance, mean and B; O(d^2 + dM) beside the scores. Two things set the pace, 
 * Scores. Actions are stored in panels of `width` actions, feature by feature, so that one vector register holds one feature
   of a panel; a tile of five chains by five panels stays in registers over all features. Every score is the same sequence of
   fused multiply-adds whatever its place in the tile, so neither the other chains, nor pruning, nor padding can change a bit.
-* State. The rank-one updates of the last round are applied while the next round reads the same memory, so B is passed over
+* Chains. The rank-one updates of the last round are applied while the next round reads the same memory, so B is passed over
   once a round and the covariance twice. A caller chooses how many chains share a call, so that their state stays in the cache.
 
 covariance and mean are float64; B and the scores have the dtype of `information` (float32 or float64).
@@ -21,12 +21,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import llvmlite.binding
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
+
+from ensemblepp.compilation.compiled import compiled
+from ensemblepp.engines.linear.vector_code import REGISTER_BYTES, REGISTERS, one_pass, tile
 
 #: Laws as the kernel knows them. NONE: theta = mean; MEMBER: sqrt(M) e_m without a sign; RAW: N(0, I/M), not normalised;
 #: EXACT: a draw from the posterior itself, by Cholesky. Any other law is OWN and those above it: place OWN + i has the vectors
@@ -44,11 +43,8 @@ CODES = {
     "exact": EXACT,
 }
 
-_AVX512 = bool(llvmlite.binding.get_host_cpu_features().get("avx512f"))
-_REGISTER_BYTES = 64 if _AVX512 else 32
-
 #: Chains and panels of a tile, and panels of a single chain's: as many sums as registers hold.
-_CHAINS, _PANELS, _SINGLE = (5, 5, 8) if _AVX512 else (5, 2, 4)
+_CHAINS, _PANELS, _SINGLE = (5, 5, 8) if REGISTERS == 32 else (5, 2, 4)
 
 #: Chains that are scored together; calls with a multiple of it waste nothing.
 TILE = _CHAINS
@@ -57,18 +53,19 @@ TILE = _CHAINS
 _BLOCK = 2 * _PANELS
 
 #: For functions that allocate nothing: no reference counts, which would cost more than the arithmetic at d = 10.
-_counted_by_caller = njit(cache=True, error_model="numpy", _nrt=False)
+_counted_by_caller = njit(no_cfunc_wrapper=True, error_model="numpy", _nrt=False)
 
 #: The same, and sums may be reordered to use vector registers.
-_reordered = njit(cache=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"})
+_REORDERED = {"no_cfunc_wrapper": True, "error_model": "numpy", "_nrt": False, "fastmath": {"reassoc", "contract", "nsz"}}
+_reordered = njit(**_REORDERED)
 
-#: State vectors are padded with zeros to a multiple of this: whole registers of float32.
-_PAD = _REGISTER_BYTES // 4
+#: Chains vectors are padded with zeros to a multiple of this: whole registers of float32.
+_PAD = REGISTER_BYTES // 4
 
 
 def width(dtype: np.dtype | type) -> int:
     """Actions in a panel: entries of one vector register."""
-    return _REGISTER_BYTES // np.dtype(dtype).itemsize
+    return REGISTER_BYTES // np.dtype(dtype).itemsize
 
 
 def padded(dimension: int) -> int:
@@ -76,115 +73,16 @@ def padded(dimension: int) -> int:
     return -(-dimension // _PAD) * _PAD
 
 
-# --------------------------------------------------------------------------------------- words for the code emitted
-
-
-def _words(context, builder, signature, values):
-    """The index type, a function that makes constants of it, and one that gives the data of an array argument."""
-    index = context.get_value_type(types.intp)
-
-    def number(value):
-        return ir.Constant(index, value)
-
-    def data(position):
-        return context.make_array(signature.args[position])(context, builder, values[position]).data
-
-    return index, number, data
-
-
-def _splat(builder, value, vector):
-    """`value` in every lane."""
-    undefined, lanes = ir.Constant(vector, ir.Undefined), vector.count
-    filled = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(filled, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
-
-
-def _fma(builder, lanes, size):
-    """The fused multiply-add of vectors: a b + c, rounded once."""
-    vector = ir.VectorType(ir.DoubleType() if size == 8 else ir.FloatType(), lanes)
-    kind = ir.FunctionType(vector, [vector] * 3)
-    return cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{lanes}f{8 * size}")
-
-
 # ------------------------------------------------------------------------------------------------------ scores
 
 
-def _tile(chains: int, panels: int):
-    """A function that scores groups of `panels` panels for `chains` chains and keeps, lane by lane, the best and its panel."""
-
-    @intrinsic
-    def tile(typing_context, arms, first, groups, dimension, theta, best, where):
-        """arms[(panel * dimension + feature) * width + lane], theta[feature, chain], best and where [chain, lane]."""
-        signature = types.void(arms, types.intp, types.intp, types.intp, theta, best, where)
-        double = arms.dtype == types.float64
-        size = 8 if double else 4
-        lanes = _REGISTER_BYTES // size
-        real = ir.DoubleType() if double else ir.FloatType()
-        whole = ir.IntType(32)
-        vector, integers = ir.VectorType(real, lanes), ir.VectorType(whole, lanes)
-
-        def codegen(context, builder, signature, values):
-            index, number, data = _words(context, builder, signature, values)
-            _, first, groups, dimension = values[:4]
-            fma = _fma(builder, lanes, size)
-            table = builder.bitcast(data(0), vector.as_pointer())
-            parameters = data(4)
-            best_rows = builder.bitcast(data(5), vector.as_pointer())
-            where_rows = builder.bitcast(data(6), integers.as_pointer())
-            zero = ir.Constant(vector, [0.0] * lanes)
-
-            with cgutils.for_range(builder, groups, intp=index) as loop:
-                panel = builder.add(first, builder.mul(loop.index, number(panels)))
-                bases = [builder.mul(builder.add(panel, number(j)), dimension) for j in range(panels)]
-                entry = builder.block
-                body, done = (builder.append_basic_block(name) for name in ("features", "scored"))
-                builder.branch(body)
-                builder.position_at_end(body)
-                feature = builder.phi(index)
-                feature.add_incoming(number(0), entry)
-                sums = [builder.phi(vector) for _ in range(chains * panels)]
-                for value in sums:
-                    value.add_incoming(zero, entry)
-                loaded = [builder.load(builder.gep(table, [builder.add(base, feature)]), align=size) for base in bases]
-                row = builder.mul(feature, number(chains))
-                scores = []
-                for chain in range(chains):
-                    factor = _splat(builder, builder.load(builder.gep(parameters, [builder.add(row, number(chain))])), vector)
-                    for j in range(panels):
-                        scores.append(builder.call(fma, [loaded[j], factor, sums[chain * panels + j]]))
-                following = builder.add(feature, number(1))
-                feature.add_incoming(following, body)
-                for value, score in zip(sums, scores, strict=True):
-                    value.add_incoming(score, body)
-                builder.cbranch(builder.icmp_signed("<", following, dimension), body, done)
-                builder.position_at_end(done)
-                for chain in range(chains):
-                    best_row = builder.gep(best_rows, [number(chain)])
-                    where_row = builder.gep(where_rows, [number(chain)])
-                    best = builder.load(best_row, align=size)
-                    where = builder.load(where_row, align=4)
-                    for j in range(panels):
-                        score = scores[chain * panels + j]
-                        better = builder.fcmp_ordered(">", score, best)
-                        best = builder.select(better, score, best)
-                        position = builder.trunc(builder.add(panel, number(j)), whole)
-                        where = builder.select(better, _splat(builder, position, integers), where)
-                    builder.store(best, best_row, align=size)
-                    builder.store(where, where_row, align=4)
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return tile
+_tile_wide = tile(_CHAINS, _PANELS)
+_tile_narrow = tile(_CHAINS, 1)
+_single_wide = tile(1, _SINGLE)
+_single_narrow = tile(1, 1)
 
 
-_tile_wide = _tile(_CHAINS, _PANELS)
-_tile_narrow = _tile(_CHAINS, 1)
-_single_wide = _tile(1, _SINGLE)
-_single_narrow = _tile(1, 1)
-
-
-@njit(cache=True)
+@compiled(no_cfunc_wrapper=True)
 def pack(features, lanes, out):
     """Action features (actions, d) into panels: out[(panel * d + feature) * lanes + lane]; the last action fills the rest."""
     actions, dimension = features.shape
@@ -227,78 +125,14 @@ def _winner(best, where, lanes, actions):
 # ------------------------------------------------------------------------------------------------------- state
 
 
-def _pass(vectors: int, update: bool, product: bool):
-    """A function that passes once over `vectors` registers' worth of columns of a matrix, row by row.
-
-    update: rows[m] += steps[m] * along; product: out = sum_m factors[m] * rows[m], of the updated rows.
-    """
-
-    @intrinsic
-    def one_pass(typing_context, rows, count, length, first, steps, along, factors, out):
-        """rows (count, length); the columns from `first` on; steps and factors (count,), along and out (length,)."""
-        signature = types.void(rows, types.intp, types.intp, types.intp, steps, along, factors, out)
-        double = rows.dtype == types.float64
-        size = 8 if double else 4
-        lanes = _REGISTER_BYTES // size
-        real = ir.DoubleType() if double else ir.FloatType()
-        vector = ir.VectorType(real, lanes)
-
-        def codegen(context, builder, signature, values):
-            index, number, data = _words(context, builder, signature, values)
-
-            def columns(pointer):
-                """Pointers to the registers' worth of columns that start at `pointer`."""
-                start = builder.bitcast(pointer, vector.as_pointer())
-                return [builder.gep(start, [number(j)]) for j in range(vectors)]
-
-            _, count, length, first = values[:4]
-            fma = _fma(builder, lanes, size)
-            zero = ir.Constant(vector, [0.0] * lanes)
-            pushed = [builder.load(place, align=size) for place in columns(builder.gep(data(5), [first]))] if update else []
-            matrix, steps, factors = data(0), data(4), data(6)
-            entry = builder.block
-            head, body, done = (builder.append_basic_block(name) for name in ("rows", "row", "passed"))
-            builder.branch(head)
-            builder.position_at_end(head)
-            row = builder.phi(index)
-            row.add_incoming(number(0), entry)
-            sums = [builder.phi(vector) for _ in range(vectors)] if product else []
-            for value in sums:
-                value.add_incoming(zero, entry)
-            builder.cbranch(builder.icmp_signed("<", row, count), body, done)
-            builder.position_at_end(body)
-            places = columns(builder.gep(matrix, [builder.add(builder.mul(row, length), first)]))
-            loaded = [builder.load(place, align=size) for place in places]
-            if update:
-                step = _splat(builder, builder.load(builder.gep(steps, [row])), vector)
-                loaded = [builder.call(fma, [step, one, value]) for one, value in zip(pushed, loaded, strict=True)]
-                for value, place in zip(loaded, places, strict=True):
-                    builder.store(value, place, align=size)
-            if product:
-                factor = _splat(builder, builder.load(builder.gep(factors, [row])), vector)
-                for value, total in zip(loaded, sums, strict=True):
-                    total.add_incoming(builder.call(fma, [factor, value, total]), body)
-            row.add_incoming(builder.add(row, number(1)), body)
-            builder.branch(head)
-            builder.position_at_end(done)
-            if product:
-                for total, place in zip(sums, columns(builder.gep(data(7), [first])), strict=True):
-                    builder.store(total, place, align=size)
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return one_pass
-
-
 def _passes(update: bool, product: bool):
-    """`_pass` over all columns, in blocks of 4, 2 and 1 registers."""
-    four, two, one = (_pass(vectors, update, product) for vectors in (4, 2, 1))
+    """`one_pass` over all columns, in blocks of 4, 2 and 1 registers."""
+    four, two, one = (one_pass(vectors, update, product) for vectors in (4, 2, 1))
 
     @_counted_by_caller
     def passes(rows, steps, along, factors, out):
         count, length = rows.shape
-        lanes = _REGISTER_BYTES // rows.itemsize
+        lanes = REGISTER_BYTES // rows.itemsize
         first = 0
         while first + 4 * lanes <= length:
             four(rows, count, length, first, steps, along, factors, out)
@@ -312,13 +146,13 @@ def _passes(update: bool, product: bool):
     return passes
 
 
-#: rows += steps (x) along; out = rows^T factors; or both in one pass over the rows. All shapes are `_pass`'s.
+#: rows += steps (x) along; out = rows^T factors; or both in one pass over the rows. All shapes are `one_pass`'s.
 _push = _passes(update=True, product=False)
 _product = _passes(update=False, product=True)
 _pull = _passes(update=True, product=True)
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True)
 def _add_row(row, factor, vector):
     for j in range(row.shape[0]):
         row[j] += factor * vector[j]
@@ -360,7 +194,7 @@ def _back_substitute(factor, right, out):
         out[i] = total / row[i]
 
 
-@_reordered
+@compiled(**_REORDERED)
 def noise_tables(gaussian, norms, signs, largest):
     """From Gaussian rows (steps, M): their norms, signs, and the positions of the two largest entries by magnitude."""
     steps, size = gaussian.shape
@@ -386,7 +220,7 @@ def noise_tables(gaussian, norms, signs, largest):
 
 
 class Actions(NamedTuple):
-    """A linear game as the kernel plays it; vectors of length d are padded to `length` (`padded`)."""
+    """A linear bandit as the kernel plays it; vectors of length d are padded to `length` (`padded`)."""
 
     sphere: bool  #: whether the decision set is the unit sphere; then only `best` and `theta` are read
     arms: np.ndarray  #: (sets, panels * d * width) packed features (`pack`), one set per round or one for all
@@ -410,7 +244,7 @@ class Noise(NamedTuple):
     own: np.ndarray  #: (laws, rounds, M) vectors of the laws that have no code, as they act or disturb
 
 
-class State(NamedTuple):
+class Chains(NamedTuple):
     """The chains, and what they carry from round to round."""
 
     references: np.ndarray  #: (chains,) codes of laws, `CODES` or OWN + place in `Noise.own`
@@ -449,15 +283,15 @@ class _Scores(NamedTuple):
     winners: np.ndarray  #: (chains,) the best actions
 
 
-@njit(cache=True, error_model="numpy")
-def play(actions, acting, disturbing, noise, state, outputs, prior_precision, log_delta):
+@compiled(error_model="numpy", no_cfunc_wrapper=True)
+def play(actions, reference, perturbation, noise, state, outputs, prior_precision, log_delta):
     """Play `len(noise)` rounds with every chain of one seed; what changes is in `state`, so calls can follow each other.
 
     Args:
-        actions: the game.
-        acting, disturbing: `Noise` of the streams "reference" and "perturbation"; row t of the latter is the z of round t - 1.
+        actions: the bandit.
+        reference, perturbation: `Noise` of the streams of these names; row t of the latter is the z of round t - 1.
         noise: (rounds,) reward noise.
-        state: `State`, updated.
+        state: `Chains`, updated.
         outputs: `Outputs`, written.
         prior_precision, log_delta: lambda and log(1/delta) of the inflation beta_t; log_delta < 0: none.
 
@@ -466,7 +300,7 @@ def play(actions, acting, disturbing, noise, state, outputs, prior_precision, lo
     """
     chains, dimension, length = state.covariance.shape
     dtype = actions.arms.dtype
-    lanes = _REGISTER_BYTES // actions.arms.itemsize
+    lanes = REGISTER_BYTES // actions.arms.itemsize
     rows = -(-chains // _CHAINS) * _CHAINS
     work = _Scores(
         np.zeros((rows // _CHAINS, dimension, _CHAINS), dtype),
@@ -475,7 +309,7 @@ def play(actions, acting, disturbing, noise, state, outputs, prior_precision, lo
         np.zeros((rows, lanes), np.int32),
         np.zeros((rows, lanes), dtype),
         np.zeros((rows, lanes), np.int32),
-        np.arange(rows),
+        np.zeros(rows, np.int64),
         np.zeros(rows, np.int64),
         np.zeros(chains, np.int64),
     )
@@ -486,7 +320,7 @@ def play(actions, acting, disturbing, noise, state, outputs, prior_precision, lo
     for t in range(len(noise)):
         for c in range(chains):
             theta = thetas[c]
-            _deviate(state, c, acting, disturbing, t, gains, scaled, pulled, wide, theta)
+            _deviate(state, c, reference, perturbation, t, gains, scaled, pulled, wide, theta)
             beta = 1.0
             if log_delta >= 0.0:
                 beta = math.sqrt(prior_precision) + math.sqrt(2.0 * log_delta + state.scale[c, 1])
@@ -509,7 +343,8 @@ def play(actions, acting, disturbing, noise, state, outputs, prior_precision, lo
                 action = work.winners[c]
                 if action < 0:
                     return t, c, computed
-                own[:] = actions.features[one_set, action]
+                for j in range(length):  # not own[:] = ..., whose check of shapes is a sixth of all compile time
+                    own[j] = actions.features[one_set, action, j]
                 expected = actions.means[one_set, action]
                 if outputs.chosen.size:
                     outputs.chosen[c, t] = action
@@ -528,9 +363,9 @@ def play(actions, acting, disturbing, noise, state, outputs, prior_precision, lo
 
 
 @_counted_by_caller
-def _deviate(state, c, acting, disturbing, t, gains, scaled, pulled, wide, out):
+def _deviate(state, c, reference, perturbation, t, gains, scaled, pulled, wide, out):
     """The last round's updates of covariance and B, and out = A zeta (or an exact draw) for chain c in round t."""
-    law, disturbance = state.references[c], state.perturbations[c]
+    law, perturbation_law = state.references[c], state.perturbations[c]
     covariance, rows, last = state.covariance[c], state.information[c], state.last[c]
     dimension, length = covariance.shape
     size = rows.shape[0]
@@ -542,34 +377,34 @@ def _deviate(state, c, acting, disturbing, t, gains, scaled, pulled, wide, out):
             out[j] = 0.0
         if law == EXACT:
             for j in range(dimension):
-                wide[j] = acting.gaussian[t, j]
+                wide[j] = reference.gaussian[t, j]
             _back_substitute(state.factor[c], wide[:dimension], out[:dimension])
         return
     # z has `kept` entries of either sign, or is dense: `steps` times a factor that goes to x instead
-    dense = disturbance in (GAUSSIAN, SPHERE, CUBE, RAW) or disturbance >= OWN
-    kept = size if dense else 1 if disturbance == COORDINATE or size == 1 else 2
-    normalised = disturbance in (GAUSSIAN, SPHERE)
-    factor = 1.0 / disturbing.norms[t] if normalised else 1.0 / math.sqrt(kept)
-    if disturbance >= OWN:
+    dense = perturbation_law in (GAUSSIAN, SPHERE, CUBE, RAW) or perturbation_law >= OWN
+    kept = size if dense else 1 if perturbation_law == COORDINATE or size == 1 else 2
+    normalised = perturbation_law in (GAUSSIAN, SPHERE)
+    factor = 1.0 / perturbation.norms[t] if normalised else 1.0 / math.sqrt(kept)
+    if perturbation_law >= OWN:
         factor = 1.0
     for j in range(length):
         scaled[j] = last[j] * factor
-    steps = disturbing.signs[t] if disturbance == CUBE else disturbing.gaussian[t]
-    if disturbance >= OWN:
-        steps = disturbing.own[disturbance - OWN, t]
+    steps = perturbation.signs[t] if perturbation_law == CUBE else perturbation.gaussian[t]
+    if perturbation_law >= OWN:
+        steps = perturbation.own[perturbation_law - OWN, t]
     if not dense:
         for i in range(kept):
-            m = disturbing.largest[t, i]
-            _add_row(rows[m], disturbing.signs[t, m], scaled)
+            m = perturbation.largest[t, i]
+            _add_row(rows[m], perturbation.signs[t, m], scaled)
     if law in (GAUSSIAN, SPHERE, CUBE) or law >= OWN:
-        zeta = acting.signs[t] if law == CUBE else acting.gaussian[t]
+        zeta = reference.signs[t] if law == CUBE else reference.gaussian[t]
         if law >= OWN:
-            zeta = acting.own[law - OWN, t]
+            zeta = reference.own[law - OWN, t]
         if dense:
             _pull(rows, steps, scaled, zeta, pulled)
         else:
             _product(rows, steps, scaled, zeta, pulled)
-        factor = math.sqrt(size) / acting.norms[t] if law == SPHERE else 1.0
+        factor = math.sqrt(size) / reference.norms[t] if law == SPHERE else 1.0
         for j in range(length):
             wide[j] = pulled[j] * factor
     else:
@@ -579,8 +414,8 @@ def _deviate(state, c, acting, disturbing, t, gains, scaled, pulled, wide, out):
         for j in range(length):
             wide[j] = 0.0
         for i in range(kept):
-            m = acting.largest[t, i]
-            sign = 1.0 if law == MEMBER else acting.signs[t, m]
+            m = reference.largest[t, i]
+            sign = 1.0 if law == MEMBER else reference.signs[t, m]
             _add_row(wide, sign * math.sqrt(size / kept), rows[m])
     _pull(covariance, gains, state.gain[c], wide, out)
 

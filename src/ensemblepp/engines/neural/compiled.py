@@ -42,11 +42,11 @@ class CompiledRun(run.Run):
         start, stop = self._done, self._done + rounds
         none = np.empty((agent.stack, rounds, 0), dtype=np.float32)
 
-        def ahead(name: str, present: bool = True) -> np.ndarray:
-            return agent._ahead[name].numpy()[:, start:stop] if present else none
+        def drawn(name: str, present: bool = True) -> np.ndarray:
+            return agent._draws[name].numpy()[:, start:stop] if present else none
 
         if heads.sampled_directions:
-            directions = ahead("directions")
+            directions = drawn("directions")
         else:
             listed = heads.directions
             directions = np.zeros((0, heads.members), np.float32) if listed is None else listed.numpy()
@@ -62,12 +62,12 @@ class CompiledRun(run.Run):
             offers,
             self._noise[:, start:stop],
             self.seed_of,
-            ahead("minibatch"),
-            ahead("reference", heads.members > 0),
-            ahead("weights" if heads.weighted else "perturbation", heads.members > 0),
+            drawn("minibatch"),
+            drawn("reference", heads.members > 0),
+            drawn("weights" if heads.weighted else "perturbation", heads.members > 0),
             directions,
             offsets,
-            ahead("wander", heads.epsilon is not None),
+            drawn("wander", heads.epsilon is not None),
         )
         parts = [parameter.detach().numpy().reshape(agent.stack, -1) for parameter in agent.parameters.values()]
         np.concatenate(parts, axis=1, out=self._rows)
@@ -113,10 +113,10 @@ class CompiledRun(run.Run):
         own = self.environment
         return kernel.Environment(own.table, own.blocks, own.means, self.table_of, self.means_of, own.bernoulli)
 
-    def _state(self, heads: LinearHeads) -> kernel.State:
+    def _state(self, heads: LinearHeads) -> kernel.Progress:
         agent = self.agent
         shape = (agent.stack, agent.width, heads.members * agent.classes)
-        return kernel.State(
+        return kernel.Progress(
             self._rows,
             self._first,
             self._second,

@@ -13,7 +13,12 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+from ensemblepp.compilation.compiled import compiled
+
+_OPTIONS = {"no_cfunc_wrapper": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+#: For functions that compiled code calls.
+_inner = numba.njit(**_OPTIONS)
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
@@ -52,20 +57,20 @@ class Environment(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Random numbers of the rounds ahead; chains first, then rounds."""
+    """Random numbers of the rounds to play; chains first, then rounds."""
 
     offers: np.ndarray  #: (seeds, rounds, actions) int32
     noise: np.ndarray  #: (seeds, rounds) float64
     seed: np.ndarray  #: (chains,) which row of the two above is whose
     minibatch: np.ndarray  #: (chains, rounds, gradient steps, batch) float32
-    mixing: np.ndarray  #: (chains, rounds, M): zeta, or the acting member
+    mixing: np.ndarray  #: (chains, rounds, M): zeta, or the member that acts
     extra: np.ndarray  #: (chains, rounds, M): perturbations or weights
     directions: np.ndarray  #: (chains or 1, rounds or 1, gradient steps or 1, K, M); K = 0: any isotropic list
     offsets: np.ndarray  #: (chains, rounds, actions, M classes), or empty
     wander: np.ndarray  #: (chains, rounds, 2), or empty
 
 
-class State(NamedTuple):
+class Progress(NamedTuple):
     """What changes."""
 
     flat: np.ndarray  #: (chains, parameters) float32
@@ -84,17 +89,19 @@ class State(NamedTuple):
     action: np.ndarray  #: (chains, horizon) int32, or empty
 
 
-@_compiled
+@_inner
 def _gather(table, blocks, item, features):
     """Write the features of an item, (d,)."""
-    width = table.shape[1]
+    width, first, row = table.shape[1], item % blocks * table.shape[1], table[item // blocks]
     if blocks > 1:
-        features[:] = np.float32(0)
-    first = item % blocks * width
-    features[first : first + width] = table[item // blocks]
+        for j in range(len(features)):
+            features[j] = np.float32(0)
+    # not by a slice, whose check of shapes costs more to compile than a loop
+    for j in range(width):
+        features[first + j] = row[j]
 
 
-@_compiled
+@_inner
 def _forward(shape, row, work, places, rows):
     """Activations of all layers for `rows` rows whose features lie at places[0] of `work`; ReLU after every layer."""
     for layer in range(len(shape.weights)):
@@ -109,7 +116,7 @@ def _forward(shape, row, work, places, rows):
                 outputs[i, j] = max(outputs[i, j] + bias[j], np.float32(0))
 
 
-@_compiled
+@_inner
 def _head_matrix(shape, row, prior, matrix):
     """Base head and scaled heads with their priors side by side, (width, columns)."""
     width = matrix.shape[0]
@@ -125,7 +132,7 @@ def _head_matrix(shape, row, prior, matrix):
             matrix[i, first + j] = shape.posterior_scale * row[shape.heads + i * columns + j] + prior[i, j]
 
 
-@_compiled
+@_inner
 def _add_bias(shape, row, outputs):
     """The members' biases, for agents without a base head."""
     if shape.bias >= 0:
@@ -134,17 +141,17 @@ def _add_bias(shape, row, outputs):
                 outputs[i, j] += shape.posterior_scale * row[shape.bias + j]
 
 
-@_compiled
+@_inner
 def _sigmoid(x):
     return np.float32(1) / (np.float32(1) + math.exp(-x))
 
 
-@_compiled
+@_inner
 def _softplus(x):
     return max(x, np.float32(0)) + math.log1p(math.exp(-abs(x)))
 
 
-@_compiled
+@_inner
 def _based_gradient(shape, outputs, reward, extra, directions, gradient):
     """Derivatives of the mean loss by the outputs of base head and members (`agents.neural.ensemblepp`); returns that loss."""
     rows, members, count = outputs.shape[0], shape.members, directions.shape[0]
@@ -200,7 +207,7 @@ def _based_gradient(shape, outputs, reward, extra, directions, gradient):
     return loss * share
 
 
-@_compiled
+@_inner
 def _members_gradient(shape, outputs, reward, extra, gradient):
     """The same for members that are fitted to the rewards (`agents.neural.member_heads`)."""
     rows, members = outputs.shape[0], shape.members
@@ -223,7 +230,7 @@ def _members_gradient(shape, outputs, reward, extra, gradient):
     return loss * share
 
 
-@_compiled
+@_inner
 def _back(shape, row, work, places, rows, matrix, gradient, delta, other, change):
     """Write the loss's derivatives by all parameters to `change`, from those by the outputs; `delta` and `other` are room."""
     layers, width = len(shape.weights), shape.widths[-1]
@@ -275,7 +282,7 @@ def _back(shape, row, work, places, rows, matrix, gradient, delta, other, change
             delta, other = other, delta
 
 
-@_compiled
+@_inner
 def _adam(row, first, second, change, learning_rate, decay, step):
     """One step of Adam with coupled weight decay, as torch's."""
     keep1, take1 = np.float32(_BETA1), np.float32(1 - _BETA1)
@@ -290,7 +297,7 @@ def _adam(row, first, second, change, learning_rate, decay, step):
         row[p] -= size * first[p] / (np.sqrt(second[p]) * correction + epsilon)
 
 
-@_compiled
+@_inner
 def _choose(shape, outputs, mixing, wander):
     """(chosen action, whether it is not the best by the mean)."""
     actions, classes, members = outputs.shape[0], shape.classes, shape.members
@@ -319,7 +326,7 @@ def _choose(shape, outputs, mixing, wander):
     return best, best != best_mean
 
 
-@_compiled
+@compiled(**_OPTIONS)
 def play(shape, environment, draws, state, done):
     """Play all rounds of `draws` for every chain, after `done` earlier ones."""
     chains, rounds, steps, batch = draws.minibatch.shape
@@ -346,9 +353,9 @@ def play(shape, environment, draws, state, done):
         table, mean_of = environment.table[environment.table_of[chain]], environment.means[environment.means_of[chain]]
         blocks = environment.blocks
         _head_matrix(shape, row, state.prior[chain], matrix)
-        for ahead in range(rounds):
-            clock = done + ahead
-            offers = draws.offers[seed, ahead]
+        for place in range(rounds):
+            clock = done + place
+            offers = draws.offers[seed, place]
             for i in range(actions):
                 means[i] = mean_of[offers[i]]
                 _gather(table, blocks, offers[i], work[i * dimension : (i + 1) * dimension])
@@ -359,9 +366,9 @@ def play(shape, environment, draws, state, done):
             if shape.offsets:
                 for i in range(actions):
                     for j in range(columns):
-                        scores[i, j] += draws.offsets[chain, ahead, i, j]
-            chosen, explores = _choose(shape, scores, draws.mixing[chain, ahead], draws.wander[chain, ahead])
-            noise = draws.noise[seed, ahead]
+                        scores[i, j] += draws.offsets[chain, place, i, j]
+            chosen, explores = _choose(shape, scores, draws.mixing[chain, place], draws.wander[chain, place])
+            noise = draws.noise[seed, place]
             reward = means[chosen] + noise
             if environment.bernoulli:
                 reward = 1.0 if noise < means[chosen] else 0.0
@@ -376,16 +383,16 @@ def play(shape, environment, draws, state, done):
             state.item[chain, slot] = offers[chosen]
             state.reward[chain, slot] = reward
             for m in range(shape.members):
-                state.extra[chain, slot, m] = draws.extra[chain, ahead, m]
+                state.extra[chain, slot, m] = draws.extra[chain, place, m]
             if shape.offsets:
                 for j in range(columns):
-                    state.extra[chain, slot, shape.members + j] = draws.offsets[chain, ahead, chosen, j]
+                    state.extra[chain, slot, shape.members + j] = draws.offsets[chain, place, chosen, j]
             if clock + 1 <= shape.warm_up or (clock + 1) % shape.update_every != 0:
                 continue
             stored = min(clock + 1, capacity)
             for step in range(steps):
                 for i in range(batch):
-                    slot = int(draws.minibatch[chain, ahead, step, i] * np.float32(stored))
+                    slot = int(draws.minibatch[chain, place, step, i] * np.float32(stored))
                     _gather(table, blocks, state.item[chain, slot], work[i * dimension : (i + 1) * dimension])
                     rewards[i] = state.reward[chain, slot]
                     for m in range(shape.members):
@@ -396,7 +403,9 @@ def play(shape, environment, draws, state, done):
                 _forward(shape, row, work, places, batch)
                 hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)
                 if shape.offsets:
-                    gradient[:] = outputs
+                    for i in range(batch):
+                        for j in range(columns):
+                            gradient[i, j] = outputs[i, j]
                 np.dot(hidden, matrix, outputs)
                 _add_bias(shape, row, outputs)
                 if shape.offsets:
@@ -405,7 +414,7 @@ def play(shape, environment, draws, state, done):
                             outputs[i, j] += gradient[i, j]
                 if shape.base >= 0:
                     of = draws.directions[
-                        chain % draws.directions.shape[0], ahead % draws.directions.shape[1], step % draws.directions.shape[2]
+                        chain % draws.directions.shape[0], place % draws.directions.shape[1], step % draws.directions.shape[2]
                     ]
                     state.loss[chain] = _based_gradient(shape, outputs, rewards, extras, of, gradient)
                 else:

@@ -37,15 +37,15 @@ class Run:
             self.seed_of if len(lists) > 1 else np.zeros(chains, dtype=np.intp)
             for lists in (environment.table, environment.means)
         )
-        self._ahead = 0
+        self._waiting = 0
 
     def advance(self) -> None:
         """Play up to the next stored round, or to the end of what is drawn ahead."""
         agent = self.agent
-        if self._ahead == 0:
+        if self._waiting == 0:
             self._draw(min(agent.chunk, self.horizon - agent.round))
         column = len(self.stored.get("regret", ()))
-        rounds = min(int(self.time[column]) - agent.round, self._ahead)
+        rounds = min(int(self.time[column]) - agent.round, self._waiting)
         start = clock.perf_counter() if agent.device.type == "cuda" else clock.process_time()
         self.play(rounds)
         if agent.timed:
@@ -54,10 +54,10 @@ class Run:
             end = clock.perf_counter() if agent.device.type == "cuda" else clock.process_time()
             self.seconds += end - start
         if self.environment.fixed_actions:
-            first = self._means.shape[1] - self._ahead
+            first = self._means.shape[1] - self._waiting
             means = self._means[:, first : first + rounds]
             self.constant += (means.max(axis=2, keepdims=True) - means).sum(axis=1)
-        self._ahead -= rounds
+        self._waiting -= rounds
         if agent.round == self.time[column]:
             agent.check()
             self._record()
@@ -96,7 +96,7 @@ class Run:
             self._means = means[rows, drawn.offers]
         self.put(drawn.offers, drawn.noise)
         # a table of contexts may end before the horizon: then the next draw says so
-        self._ahead = drawn.noise.shape[1]
+        self._waiting = drawn.noise.shape[1]
 
     def _record(self) -> None:
         sums = {"regret": self.regret, "reward": self.reward, "optimal": self.optimal}
