@@ -46,7 +46,6 @@ def test_a_table_of_one_s_own_is_in_the_figure(smoke: Project):
 
         table.write_text("\n".join(rows()) + "\n")
         jobs = smoke.planned(FIGURE)
-        assert jobs["check"] == ["data/checked/wine.json"]
         assert jobs["prepare"] == ["data/prepared/wine.nc"]
         assert {path.split("/")[3] for path in jobs["simulate"]} == {"wine"}
         done = smoke.snakemake(FIGURE)
