@@ -2,6 +2,12 @@
 
 import sys
 
-from ensemblepp.cli import main
+from ensemblepp.warm_start import ask
 
-sys.exit(main())
+status = ask(sys.argv[1:])
+if status is None:
+    # only here: what it imports is what a warm start saves
+    from ensemblepp.cli import main
+
+    status = main()
+sys.exit(status)

@@ -59,6 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--output", type=Path, help="run file to write (default: its place under results/)")
     command.set_defaults(command=_simulate)
 
+    command = commands.add_parser("serve", help="run jobs for the process that this one's standard input comes from")
+    command.add_argument("--socket", type=Path, required=True, help="the socket to make")
+    command.set_defaults(command=_serve)
+
     command = commands.add_parser("retrieve", help="bring one raw file, from the folder ENSEMBLEPP_MIRROR or its sources")
     command.add_argument("--file", required=True, help="its path under data/raw")
     command.add_argument("--output", type=Path, required=True)
@@ -176,6 +180,12 @@ def _simulate(options: argparse.Namespace) -> None:
         run(spec, output, code=code, on_step=progress.step)
     if not options.spec:
         print(output)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from ensemblepp.warm_start import serve
+
+    serve(options.socket, main)
 
 
 def _retrieve(options: argparse.Namespace) -> None:

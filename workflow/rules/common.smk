@@ -16,7 +16,7 @@ for variable, folder in {
     others = os.environ.get(variable)
     os.environ.update({variable: f"{folder}{os.pathsep}{others}" if others else folder})
 
-from ensemblepp import devices
+from ensemblepp import devices, warm_start
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import ARTEFACTS
@@ -151,6 +151,12 @@ def make_report():
         print(f"Report: {make(CONFIG)}", file=sys.stderr)
     except ResultError as error:
         print(f"No report: {error}", file=sys.stderr)
+
+
+# a hook of the process that runs the workflow, not of a job on a cluster
+onstart:
+    if workflow.local_exec and CONFIG.warm_start:
+        warm_start.start()
 
 
 STARTED = time.time()

@@ -25,6 +25,9 @@ class Settings(Model):
         None,
         description="folder looked in for raw files before the network; the variable ENSEMBLEPP_MIRROR does the same",
     )
+    warm_start: bool = Field(
+        True, description="on one machine, simulations start from a process that has loaded their libraries already"
+    )
     on_unreachable: Literal["auto", "skip", "fail"] = Field(
         "auto",
         description="when raw data cannot be had: skip the studies that need it, or fail; auto skips at smoke and quick",

@@ -1,0 +1,200 @@
+"""Jobs that start warm are the jobs they would be by themselves: outputs, environment, status, and ends of every kind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ensemblepp.warm_start import MODULES, SERVED, VARIABLE, ask
+
+#: A stop for what hangs.
+PATIENCE = 120
+
+#: What a job does here, by its last argument.
+SERVER = """
+import os, signal, sys, time
+from pathlib import Path
+from ensemblepp.warm_start import serve
+
+def run(arguments):
+    what = arguments[-1]
+    if what == "say":
+        print("out", os.getcwd(), os.environ["OWN"], sys.stdin.read())
+        print("err", file=sys.stderr)
+        return 3
+    if what == "raise":
+        raise ValueError("no such thing")
+    if what == "leave":
+        sys.exit(2)
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    Path(what).write_text(str(os.getpid()))
+    time.sleep(600)
+
+serve(Path(sys.argv[1]), run, modules=())
+"""
+
+ASK = "import sys; from ensemblepp.warm_start import ask; sys.exit(ask(sys.argv[1:]))"
+
+
+def until(condition) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def served(folder: Path, script: str = SERVER) -> Iterator[tuple[dict[str, str], subprocess.Popen]]:
+    """A server's environment for jobs, and its process."""
+    folder.mkdir()
+    process = subprocess.Popen([sys.executable, "-c", script, str(folder / "socket")], stdin=subprocess.PIPE)
+    try:
+        until((folder / "socket").exists)
+        yield os.environ | {VARIABLE: str(folder / "socket"), "OWN": "value"}, process
+    finally:
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
+def command(what: object) -> list[str]:
+    return [sys.executable, "-c", ASK, *SERVED, str(what)]
+
+
+def test_output_folder_environment_and_status_are_the_job_s(tmp_path):
+    with served(tmp_path / "warm") as (environment, _):
+        (tmp_path / "here").mkdir()
+        for _ in range(2):
+            done = subprocess.run(
+                command("say"), cwd=tmp_path / "here", env=environment, input="", capture_output=True, text=True, check=False
+            )
+            assert (done.returncode, done.stdout, done.stderr) == (3, f"out {tmp_path / 'here'} value \n", "err\n")
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "words"),
+    [("raise", 1, "ValueError: no such thing"), ("leave", 2, ""), ("die", 1, "the process that ran this job died")],
+)
+def test_other_ends(tmp_path, what, status, words):
+    with served(tmp_path / "warm") as (environment, _):
+        done = subprocess.run(command(what), env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == status
+        assert words in done.stderr
+        # the server goes on
+        assert subprocess.run(command("leave"), env=environment, check=False).returncode == 2
+
+
+def alive(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and "\nState:\tZ" not in status.read_text()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="asks /proc for processes")
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_job_takes_its_process_along(tmp_path, sent):
+    with served(tmp_path / "warm") as (environment, _):
+        job = subprocess.Popen(command(tmp_path / "pid"), env=environment, stderr=subprocess.DEVNULL)
+        until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        process = int((tmp_path / "pid").read_text())
+        assert process != job.pid
+        assert alive(process)
+        job.send_signal(sent)
+        assert job.wait(PATIENCE) != 0
+        until(lambda: not alive(process))
+
+
+def test_the_server_ends_with_the_process_that_started_it(tmp_path):
+    """However that ends; the socket and its folder are gone."""
+    script = f"""
+import os, signal, sys
+from pathlib import Path
+from ensemblepp import warm_start
+server = warm_start.start()
+print(server.pid, os.environ[{VARIABLE!r}], flush=True)
+while not Path(os.environ[{VARIABLE!r}]).exists():
+    pass
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    pid, path = done.stdout.split()
+    until(lambda: not alive(int(pid)))
+    assert not Path(path).parent.exists()
+
+
+def test_what_is_not_served(tmp_path, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert ask([*SERVED, "say"]) is None
+    # nobody listens
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "socket"))
+    assert ask([*SERVED, "say"]) is None
+    with served(tmp_path / "warm") as (environment, _):
+        monkeypatch.setenv(VARIABLE, environment[VARIABLE])
+        for other in (["aggregate"], ["--threads", "2", "simulate"], ["simulate"]):
+            assert ask([*other, "say"]) is None
+
+
+def test_a_warm_run_is_a_cold_run_byte_by_byte(tmp_path):
+    """With the real command, and its libraries loaded by one thread, as a fork needs it."""
+    script = """
+import os, sys
+from pathlib import Path
+from ensemblepp import cli
+from ensemblepp.warm_start import serve
+
+def run(arguments):
+    Path("threads").write_text(str(len(os.listdir("/proc/self/task")) - 1) if Path("/proc/self/task").exists() else "1")
+    return cli.main(arguments)
+
+cli._limit_threads(1)
+serve(Path(sys.argv[1]), run)
+"""
+    spec = {
+        "environment": {
+            "name": "quadratic",
+            "kind": "quadratic",
+            "options": {"dimension": 5, "candidates": 9, "offered": 3, "features": "sphere", "scale": 1.0, "noise": 0.1},
+        },
+        "agent": {"name": "ucb", "kind": "linear_ucb", "options": {"prior_variance": 1.0, "width": 1.0, "delta": 0.1}},
+        "engine": "step_by_step",
+        "ensemble_size": 0,
+        "horizon": 20,
+        "seeds": [0, 1],
+        "device": "cpu",
+    }
+    files = {}
+    with served(tmp_path / "warm", script) as (environment, _):
+        for name, own in (("cold", os.environ | {VARIABLE: ""}), ("warm", environment)):
+            arguments = ["--threads", "1", "simulate", "--spec", json.dumps(spec), "--code", "x", "--output", f"{name}.nc"]
+            done = subprocess.run(
+                [sys.executable, "-m", "ensemblepp", *arguments],
+                cwd=tmp_path,
+                env=own,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            files[name] = (tmp_path / f"{name}.nc").read_bytes()
+            used = json.loads((tmp_path / f"{name}.json").read_text())
+            assert used["cpu_seconds"] > 0
+            assert used["peak_memory_mb"] > 1
+    assert files["warm"] == files["cold"]
+    # the thread that watches the job is the only other one
+    assert (tmp_path / "threads").read_text() == "1"
+    assert set(MODULES) >= {"ensemblepp.runs.block"}
+
+
+def test_asking_imports_nothing():
+    script = "import sys; import ensemblepp.warm_start; print({'numpy', 'argparse', 'ensemblepp.cli'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
