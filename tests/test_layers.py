@@ -9,7 +9,7 @@ import pytest
 
 #: From the ground up. Parts of one layer know nothing of each other.
 LAYERS = (
-    {"errors", "compilation"},
+    {"errors", "compilation", "warm_start"},
     {"trajectory", "bandit"},
     {"registry", "devices"},
     {"randomness"},

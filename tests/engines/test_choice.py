@@ -26,6 +26,8 @@ from ensemblepp.config import agents as agent_models
 from ensemblepp.config import environments as environment_models
 from ensemblepp.config.loading import read_files
 from ensemblepp.engines.choice import choose, engine_name, simulate
+from ensemblepp.environments.candidates import Quadratic
+from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.runs import block
 from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.trajectory import stored_rounds, time_grid
@@ -156,7 +158,7 @@ def test_a_derived_linear_agent_plays_step_by_step_unless_it_names_its_family():
     assert choose(OwnLinear(SEEDS, device="cuda", **settings), environment) == "linear_batched"
     assert not simulate(environment, FirstLinear(SEEDS, **settings), 10).action.any()
     # the engine that does not know it plays greedily
-    assert simulate(environment, FirstLinear(SEEDS, **settings), 10, engine="linear_compiled").action.any()
+    assert simulate(bandit(SEEDS, 6, 20), FirstLinear(SEEDS, **settings), 10, engine="linear_compiled").action.any()
 
 
 def derived(kind: type[Greedy], environment) -> Greedy:
@@ -354,3 +356,50 @@ def test_own_classes_are_played_as_they_say():
     for says, family in (("any", None), ("linear", "linear"), ("neural", "neural"), ("linear_heads", "linear_heads")):
         assert agent_models.CustomAgent.model_validate(entry | {"plays_as": says}).played_as() == family
     assert agent_models.CustomAgent.model_validate(entry).played_as() is None
+
+
+# ------------------------------------------------------------------------------------------ environments that are derived
+
+
+class Renamed(LinearFinite):
+    """The same bandit under another name."""
+
+
+class Doubled(LinearFinite):
+    """Rewards of its own."""
+
+    def step(self, choice):
+        outcome = super().step(choice)
+        return outcome._replace(reward=2 * outcome.reward)
+
+
+class DoubledPool(Quadratic):
+    def step(self, choice):
+        outcome = super().step(choice)
+        return outcome._replace(reward=2 * outcome.reward)
+
+
+def test_an_environment_with_rounds_of_its_own_is_played_round_by_round():
+    linear = {"dimension": 3, "actions": 5, "feature_bound": 1.0, "prior_variance": 1.0, "noise": 0.1}
+    agent = LinearGreedy([0], dimension=3, prior_variance=1.0)
+    assert choose(agent, Renamed([0], **linear)) == "linear_compiled"
+    assert choose(agent, Doubled([0], **linear)) == "step_by_step"
+    own, plain = (
+        simulate(kind([0], **linear), LinearGreedy([0], dimension=3, prior_variance=1.0), 1) for kind in (Doubled, LinearFinite)
+    )
+    np.testing.assert_allclose(own.reward, 2 * plain.reward, rtol=1e-6)
+    pool = {"dimension": 6, "candidates": 20, "offered": 5, "features": "sphere", "scale": 1.0, "noise": 0.1}
+    assert choose(agent, DoubledPool([0], **pool)) == "step_by_step"
+    neural = type("Plain", (), {"family": "neural", "device": "cpu"})()
+    assert choose(neural, Quadratic([0], **pool)) == "neural_stacked"
+    assert choose(neural, DoubledPool([0], **pool)) == "step_by_step"
+
+
+@pytest.mark.parametrize("begin", ["whole", "rounds"])
+def test_a_linear_bandit_is_played_once(begin):
+    """Its streams have moved on, so that it would be another bandit."""
+    environment = LinearFinite([0], dimension=3, actions=5, feature_bound=1.0, prior_variance=1.0, noise=0.1)
+    agent = LinearGreedy([0], dimension=3, prior_variance=1.0)
+    simulate(environment, agent, 3, engine="step_by_step" if begin == "rounds" else None)
+    with pytest.raises(RuntimeError, match="this bandit has been played"):
+        simulate(environment, LinearGreedy([0], dimension=3, prior_variance=1.0), 3)

@@ -28,14 +28,24 @@ def choose(agent: Agent, environment: Environment) -> str:
     """The engine of two objects.
 
     Engines that replace an agent's own code (all but the stacked rounds, which call it) are for classes that name their family
-    themselves: a class derived from one of them may have changed anything.
+    themselves: a class derived from one of them may have changed anything. So may an environment that has rounds of its own.
     """
     family = vars(type(agent)).get("family")
     if family is None and getattr(agent, "family", None) in ("neural", "linear_heads"):
         family = "neural"
     if getattr(agent, "track_covariance", False):
         family = None
-    return engine_name(family, getattr(environment, "family", None), str(getattr(agent, "device", "cpu")).split(":")[0])
+    return engine_name(family, _family(environment), str(getattr(agent, "device", "cpu")).split(":")[0])
+
+
+def _family(environment: Environment) -> EnvironmentFamily | None:
+    """An environment's family, unless its class has rounds of its own, which an engine would not know of."""
+    for kind in type(environment).__mro__:
+        if "family" in vars(kind):
+            return kind.family
+        if vars(kind).keys() & {"decisions", "mean_rewards", "step"}:
+            return None
+    return None
 
 
 def simulate(

@@ -51,6 +51,7 @@ class LinearFinite:
         self._actions, self._bound, self._kind, self._varying = actions, feature_bound, features, varying
         self._noise = noise
         self._noise_source = StepNoise(self.seeds, "reward_noise", 1)
+        self._begun = False
         self._sources = [generator(seed, "environment") for seed in self.seeds]
         for row, source in enumerate(self._sources):
             self.theta[row] = np.sqrt(prior_variance) * source.standard_normal(dimension)
@@ -68,6 +69,7 @@ class LinearFinite:
         return self._means
 
     def step(self, choice: Choice) -> Outcome:
+        self._begun = True
         means = self.mean_rewards()
         mean = np.take_along_axis(means, choice.index, axis=1)
         if self._varying:
@@ -75,6 +77,9 @@ class LinearFinite:
         return Outcome(mean + self._noise * self._noise_source.next(), means.max(axis=1, keepdims=True) - mean)
 
     def instances(self) -> Iterator[LinearInstance]:
+        if self._begun:
+            raise RuntimeError("this bandit has been played: its streams are at another place; make a new one")
+        self._begun = True
         streams = zip(self.seeds, self.theta, self._noise_source.rows, strict=True)
         for row, (seed, theta, noise) in enumerate(streams):
             sets = self._sets(row)

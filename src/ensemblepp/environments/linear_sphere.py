@@ -35,6 +35,7 @@ class LinearSphere:
         self._best = np.linalg.norm(self.theta, axis=1)[:, None]
         self._noise = noise
         self._noise_source = StepNoise(self.seeds, "reward_noise", 1)
+        self._begun = False
 
     def decisions(self) -> SphereDecisions:
         return SphereDecisions()
@@ -43,10 +44,14 @@ class LinearSphere:
         return self._best
 
     def step(self, choice: Choice) -> Outcome:
+        self._begun = True
         mean = np.einsum("scd,sd->sc", choice.features, self.theta)
         return Outcome(mean + self._noise * self._noise_source.next(), self._best - mean)
 
     def instances(self) -> Iterator[LinearInstance]:
+        if self._begun:
+            raise RuntimeError("this bandit has been played: its streams are at another place; make a new one")
+        self._begun = True
         for seed, theta, noise in zip(self.seeds, self.theta, self._noise_source.rows, strict=True):
             yield LinearInstance(
                 seed=seed, theta=theta, reward_noise=lambda rounds, noise=noise: self._noise * noise.take(rounds)[:, 0]

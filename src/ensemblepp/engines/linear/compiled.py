@@ -72,8 +72,6 @@ class InstanceRun:
         double = agent.precision == "float64" or (agent.precision == "auto" and instance.sphere)
         self.dtype = np.dtype(np.float64 if double else np.float32)
         self.exact = any(reference == "exact" for reference, _ in agent.laws)
-        # of B and the noise; draws from the posterior itself are float64
-        self.noise_dtype = np.dtype(np.float64) if self.exact else self.dtype
 
         self.rounds = ROUNDS  # per call
         self.sorted: np.ndarray | None = None
@@ -94,7 +92,7 @@ class InstanceRun:
         )
         covariance = np.zeros((chains, dimension, self.length))
         covariance[:, range(dimension), range(dimension)] = agent.prior_variance
-        information = np.zeros((chains, size, self.length), self.noise_dtype)
+        information = np.zeros((chains, size, self.length), self.dtype)
         information[:, :, :dimension] = start
         factor = np.zeros((chains, dimension, dimension) if self.exact else (chains, 0, 0))
         factor[...] = np.eye(factor.shape[-1]) / np.sqrt(agent.prior_variance)
@@ -166,11 +164,13 @@ class InstanceRun:
         return self._tables(reference, references), self._tables(shifted, shifted_own)
 
     def _tables(self, gaussian: np.ndarray, own: np.ndarray) -> kernel.Noise:
-        gaussian, dtype = np.ascontiguousarray(gaussian), self.noise_dtype
+        gaussian, dtype = np.ascontiguousarray(gaussian), self.dtype
         norms, signs = np.empty(len(gaussian)), np.empty(gaussian.shape, dtype)
         largest = np.zeros((len(gaussian), 2), dtype=np.int32)
         kernel.noise_tables(gaussian, norms, signs, largest)
-        return kernel.Noise(gaussian.astype(dtype), norms, signs, largest, np.ascontiguousarray(own, dtype))
+        # draws from the posterior itself are float64, whatever the scores are
+        exact = gaussian if self.exact else np.empty((0, 0))
+        return kernel.Noise(gaussian.astype(dtype), exact, norms, signs, largest, np.ascontiguousarray(own, dtype))
 
     def advance(self, rounds: int, start: int, time: np.ndarray, outputs: tuple[np.ndarray, ...]) -> None:
         """Play the rounds start..start + rounds - 1 with every chain and write (regret, reward, optimal, chosen).

@@ -237,7 +237,8 @@ class Actions(NamedTuple):
 class Noise(NamedTuple):
     """One Gaussian stream and what the laws need of it (`noise_tables`)."""
 
-    gaussian: np.ndarray  #: (rounds, M); d columns where a chain draws from the posterior itself
+    gaussian: np.ndarray  #: (rounds, M)
+    exact: np.ndarray  #: (rounds, d) float64 where a chain draws from the posterior itself, else of size 0
     norms: np.ndarray  #: (rounds,)
     signs: np.ndarray  #: (rounds, M)
     largest: np.ndarray  #: (rounds, 2) positions of the two largest entries by magnitude
@@ -377,7 +378,7 @@ def _deviate(state, c, reference, perturbation, t, gains, scaled, pulled, wide, 
             out[j] = 0.0
         if law == EXACT:
             for j in range(dimension):
-                wide[j] = reference.gaussian[t, j]
+                wide[j] = reference.exact[t, j]
             _back_substitute(state.factor[c], wide[:dimension], out[:dimension])
         return
     # z has `kept` entries of either sign, or is dense: `steps` times a factor that goes to x instead
