@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 from linear_bandits import PAIRS, bandit, ensemble
 
+from ensemblepp.agents.linear.greedy import LinearGreedy
+from ensemblepp.bandit import LinearInstance
 from ensemblepp.engines.choice import simulate
 from ensemblepp.engines.linear import kernel
+from ensemblepp.engines.linear.compiled import InstanceRun
 from ensemblepp.randomness import distributions
 
 TYPES = [np.float32, np.float64]
@@ -221,3 +224,35 @@ def test_a_processor_with_narrower_registers_plays_the_same_runs(tmp_path):
             if precision == "float64":
                 np.testing.assert_allclose(regret, here.regret, rtol=1e-6, atol=1e-6)
             assert action.shape == (1, len(PAIRS), 60)
+
+
+# ------------------------------------------------------------------------------------------------------------- pruning
+
+
+def first_choice(theta: np.ndarray, features: np.ndarray, pruning: bool) -> int:
+    """The action that is chosen by the true parameter, with scores in float32."""
+    instance = LinearInstance(0, theta, np.zeros, features, actions=len(features))
+    agent = LinearGreedy([0], dimension=len(theta), prior_variance=1.0, precision="mixed", pruning=pruning)
+    run = InstanceRun(agent, instance)
+    assert bool(len(run.actions.scores)) == pruning
+    run.state.mean[0, : len(theta)] = theta
+    outputs = *(np.empty((1, 1)) for _ in range(3)), np.zeros((1, 1), dtype=np.int32)
+    run.advance(1, 0, np.array([1]), outputs)
+    return int(outputs[-1][0, 0])
+
+
+def test_pruning_leaves_room_for_the_rounding_of_scores_and_bounds():
+    """Actions of one mean reward: rounding alone decides which has the best score, and a bound without room would miss it."""
+    source = np.random.default_rng(0)
+    later = 0
+    for _ in range(20):
+        theta = source.standard_normal(6)
+        beside = source.standard_normal((2000, 6))
+        beside -= np.outer(beside @ theta / (theta @ theta), theta)
+        features = theta / (theta @ theta) + beside
+        chosen = first_choice(theta, features, pruning=True)
+        assert chosen == first_choice(theta, features, pruning=False)
+        # beyond the actions that are scored before anything is pruned
+        first = np.argsort(-np.einsum("nd,d->n", features, theta), kind="stable")[:200]
+        later += chosen not in first
+    assert later >= 10
