@@ -219,19 +219,20 @@ def _preparation(options: argparse.Namespace) -> Callable[[list[Path], Path], No
     from ensemblepp.data import DATASETS, load, table
     from ensemblepp.errors import DataError
 
+    declared = options.table and json.loads(options.table)
+    if options.dataset not in DATASETS and not declared:
+        from ensemblepp.config.loading import read_files
+
+        tables = read_files().datasets
+        _require("--dataset", options.dataset, [*DATASETS, *tables])
+        declared = tables[options.dataset].declared()
     for path in options.raw:
         if not path.is_file():
             remedy = "; `python -m ensemblepp retrieve` brings it" if options.dataset in DATASETS else ""
             raise DataError(f"{path}: no such file{remedy}")
     if options.dataset in DATASETS:
         return load(options.dataset).prepare
-    if options.table:
-        return partial(table.prepare, **json.loads(options.table))
-    from ensemblepp.config.loading import read_files
-
-    tables = read_files().datasets
-    _require("--dataset", options.dataset, [*DATASETS, *tables])
-    return partial(table.prepare, **tables[options.dataset].declared())
+    return partial(table.prepare, **declared)
 
 
 def _language_model(options: argparse.Namespace) -> None:
@@ -299,21 +300,22 @@ def _table(options: argparse.Namespace) -> None:
 
 def _presentation(kind: str, name: str) -> str:
     """The function behind the figure or table that --name names."""
+    from ensemblepp import registry
     from ensemblepp.config import own_code
-    from ensemblepp.config.checks import presentable
     from ensemblepp.errors import ConfigError
 
-    if ":" in name:
-        if fault := own_code.function_fault(name):
-            raise ConfigError(f"--name: found '{name}': {fault}")
+    fault = own_code.function_fault(registry.presentation(kind, name))
+    if not fault:
         return name
-    if name not in presentable(kind):
-        from ensemblepp.config.loading import read_files
+    if ":" in name:
+        raise ConfigError(f"--name: found '{name}': {fault}")
+    # only here: one of ours needs no configuration
+    from ensemblepp.config.checks import presentable
+    from ensemblepp.config.loading import read_files
 
-        config = read_files()
-        _require("--name", name, [*presentable(kind), *getattr(config, kind)])
-        return config.presentation(kind, name)
-    return name
+    config = read_files()
+    _require("--name", name, [*presentable(kind), *getattr(config, kind)])
+    return config.presentation(kind, name)
 
 
 def _require(option: str, found: str, allowed: Collection[str]) -> None:

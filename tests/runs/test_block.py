@@ -14,10 +14,10 @@ import pytest
 import torch
 import xarray as xr
 
+from ensemblepp.engines import step_by_step
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.errors import ConfigError, TrainingError
 from ensemblepp.randomness.distributions import LAWS
-from ensemblepp.registry import load as load_class
 from ensemblepp.runs import block as blocks
 from ensemblepp.runs.block import run
 from ensemblepp.runs.progress import Progress
@@ -46,14 +46,16 @@ SCALES = {
     "update": "coordinate",
 }
 
+#: Kind, engine on the bandit that it is played on here, and options.
 AGENTS = {
-    "ts": ("ensemblepp.agents.linear.thompson_sampling:LinearThompsonSampling", {"prior_variance": 10.0}),
+    "ts": ("linear_ts", "linear_compiled", {"prior_variance": 10.0}),
     "linear-ensemble++": (
-        "ensemblepp.agents.linear.ensemblepp:LinearEnsemblePlusPlus",
+        "linear_ensemblepp",
+        "linear_compiled",
         {"references": list(LAWS), "perturbations": list(LAWS), "prior_variance": 10.0},
     ),
-    "greedy": ("ensemblepp.agents.neural.greedy:Greedy", TRAINING),
-    "ensemble++": ("ensemblepp.agents.neural.ensemblepp:NeuralEnsemblePlusPlus", TRAINING | SCALES),
+    "greedy": ("greedy", "neural_compiled", TRAINING),
+    "ensemble++": ("neural_ensemblepp", "neural_compiled", TRAINING | SCALES),
 }
 
 
@@ -71,22 +73,25 @@ def table(tmp_path_factory):
 
 def linear_spec(agent: str, seeds: tuple[int, int], size: int, horizon: int = 100, **options) -> dict:
     """A block's resolved specification on a small linear bandit."""
-    world = {"name": "small", "class": "ensemblepp.environments.linear_finite:LinearFinite", "options": LINEAR}
+    world = {"name": "small", "kind": "linear_finite", "options": LINEAR}
     return spec(world, agent, seeds, size, horizon, options)
 
 
 def table_spec(table, agent: str, seeds: tuple[int, int], size: int, horizon: int = 120, **options) -> dict:
     """The same on the contextual bandit, with two passes and reward noise."""
     arguments = {"inputs": {"data": str(table)}, "coding": "onehot", "noise": 0.1, "passes": 2}
-    world = {"name": "table", "class": "ensemblepp.environments.classification:Classification", "options": arguments}
+    world = {"name": "table", "kind": "classification", "options": arguments}
     return spec(world, agent, seeds, size, horizon, options)
 
 
 def spec(world: dict, agent: str, seeds: tuple[int, int], size: int, horizon: int, options: dict) -> dict:
-    path, defaults = AGENTS[agent]
+    kind, engine, defaults = AGENTS[agent]
+    # the engines record no diagnostics
+    engine = "step_by_step" if options.get("track_covariance") else engine
     return {
         "environment": world,
-        "agent": {"name": agent, "class": path, "options": defaults | options},
+        "agent": {"name": agent, "kind": kind, "options": defaults | options},
+        "engine": engine,
         "ensemble_size": size,
         "horizon": horizon,
         "seeds": list(seeds),
@@ -229,7 +234,9 @@ def test_a_block_of_many_chains_is_stored_on_the_coarse_grid(tmp_path):
 def test_what_varies_from_run_to_run_stands_in_a_json_file(tmp_path):
     run(linear_spec("ts", (0, 0), 0), tmp_path / "run.nc")
     record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
-    assert set(record) == {"commit", "finished", "host", "python", "seconds", "seconds_per_step", "versions"}
+    costs = {"cpu_seconds", "peak_memory_mb", "seconds", "seconds_per_step"}
+    assert set(record) == {"commit", "finished", "host", "python", "versions"} | costs
+    assert min(record[name] for name in costs) > 0
     assert record["host"] == platform.node()
     assert record["python"] == platform.python_version()
     assert record["seconds"] > 0
@@ -300,22 +307,6 @@ def test_a_linear_agent_tells_its_progress_seed_by_seed(tmp_path, capsys):
     ]
 
 
-@pytest.mark.parametrize(
-    ("gpu", "asked", "found"), [(True, "auto", "cuda"), (True, "cuda", "cuda"), (False, "auto", "cpu"), (True, "cpu", "cpu")]
-)
-def test_device_that_is_taken(monkeypatch, gpu, asked, found):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    assert resolve_device(asked) == found
-
-
-def test_a_gpu_that_is_not_there_is_an_error_and_not_a_slow_run(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(
-        ConfigError, match=r"^config/config.yaml: device \(.*\): found 'cuda': torch sees no GPU here; use cpu$"
-    ):
-        resolve_device("cuda")
-
-
 def test_a_linear_run_without_the_gpu_it_asks_for_names_the_setting(monkeypatch, tmp_path):
     """Linear agents follow `linear_device`."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -323,14 +314,49 @@ def test_a_linear_run_without_the_gpu_it_asks_for_names_the_setting(monkeypatch,
         run(linear_spec("ts", (0, 0), 0) | {"device": "cuda"}, tmp_path / "run.nc")
 
 
-def test_linear_jobs_do_not_import_torch(monkeypatch):
+def test_a_linear_run_does_not_import_torch(tmp_path):
     """On "cpu" torch need not even be there."""
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert resolve_device("cpu") == "cpu"
+    script = (
+        "import json, sys\nsys.modules['torch'] = None\nfrom ensemblepp.runs.block import run\n"
+        "run(json.loads(sys.argv[1]), 'run.nc')\nassert sys.modules['torch'] is None\n"
+    )
+    command = [sys.executable, "-c", script, json.dumps(linear_spec("ts", (0, 0), 0, horizon=2))]
+    subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=True)
+    assert (tmp_path / "run.nc").exists()
 
 
-def test_a_class_is_loaded_by_module_and_name():
-    assert load_class("ensemblepp.environments.linear_finite:LinearFinite") is LinearFinite
+def test_the_engine_that_a_specification_names_plays(tmp_path, monkeypatch):
+    """Whatever else might: the specification says so. The same game either way."""
+    compiled = result(linear_spec("ts", (0, 0), 0, horizon=30), tmp_path, "compiled")
+    played = []
+    monkeypatch.setattr(step_by_step, "play", lambda *args, play=step_by_step.play: played.append(1) or play(*args))
+    steps = result(linear_spec("ts", (0, 0), 0, horizon=30) | {"engine": "step_by_step"}, tmp_path, "steps")
+    assert played
+    assert np.array_equal(steps["action"], compiled["action"])
+
+
+def test_environment_and_agent_of_a_block(table):
+    environment, agent = blocks.build(table_spec(table, "ensemble++", (3, 5), 4))
+    assert (type(environment).__name__, type(agent).__name__) == ("Classification", "NeuralEnsemblePlusPlus")
+    assert list(environment.seeds) == list(agent.seeds) == [3, 4, 5]
+    assert (environment.dimension, agent.ensemble_size) == (agent.dimension, 4)
+
+
+def test_classes_of_the_users_own(table, tmp_path, monkeypatch):
+    (tmp_path / "own_things.py").write_text(
+        "from ensemblepp.agents.neural.greedy import Greedy\n"
+        "from ensemblepp.environments.classification import Classification\n\n\n"
+        "class World(Classification):\n    pass\n\n\nclass Mine(Greedy):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plain = table_spec(table, "greedy", (0, 1), 0)
+    own = json.loads(json.dumps(plain))
+    own["environment"] |= {"kind": "custom", "class": "own_things:World"}
+    own["agent"] |= {"kind": "custom", "class": "own_things:Mine"}
+    environment, agent = blocks.build(own)
+    assert (type(environment).__name__, type(agent).__name__) == ("World", "Mine")
+    alike = ("regret", "reward", "optimal", "action", "constant_regret")
+    assert result(own, tmp_path, "own")[list(alike)].equals(result(plain, tmp_path, "plain")[list(alike)])
 
 
 # ------------------------------------------------------------------------------------------------- killed and resumed

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ensemblepp import config
+from ensemblepp.config.loading import read_files
 from ensemblepp.errors import ResultError
 from ensemblepp.runs import publish as module
 from ensemblepp.runs.publish import publish, summary
+
+#: What stands beside a run file, as far as it is published.
+RECORD = {"commit": "c", "versions": {}, "python": "3", "seconds": 2.0, "cpu_seconds": 1.5, "peak_memory_mb": 300.0}
 
 
 def test_a_summary_is_numpys():
@@ -35,7 +38,7 @@ def test_a_summary_is_numpys():
 
 
 def test_nothing_complete_is_an_error(tmp_path, monkeypatch, request):
-    settings = config.read_files(request.config.rootpath, scale="smoke")
+    settings = read_files(request.config.rootpath, scale="smoke")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ResultError, match="no study is complete; run snakemake --config scale=smoke first"):
         publish(settings, tmp_path / "published")
@@ -44,7 +47,7 @@ def test_nothing_complete_is_an_error(tmp_path, monkeypatch, request):
 
 def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request):
     """`linear` was published elsewhere, `uci` is complete here; what belongs to no study any more goes."""
-    settings = config.read_files(request.config.rootpath, scale="smoke")
+    settings = read_files(request.config.rootpath, scale="smoke")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "published"
     files = ["figures/linear-linear_regret.png", "tables/linear-final_regret.md", "datasets/linear.nc", "figures/old-curve.png"]
@@ -59,7 +62,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("now")
         if path.endswith(".nc") and "/runs/" in path:
-            (tmp_path / path).with_suffix(".json").write_text(json.dumps({"commit": "c", "versions": {}, "python": "3"}))
+            (tmp_path / path).with_suffix(".json").write_text(json.dumps(RECORD))
     assert block.path in settings.files("uci")
     monkeypatch.setattr(module, "read_dataset", lambda path: path)
     monkeypatch.setattr(module, "summary", lambda path: path)
@@ -75,6 +78,9 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
     assert provenance["not_run"]["moderation"] == "cost of moderation"
     assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")
+    runs = len(settings.blocks("uci"))
+    cost = {"jobs": runs, "wall_seconds": 2.0 * runs, "cpu_seconds": 1.5 * runs, "peak_memory_mb": 300.0}
+    assert provenance["publications"][1]["rules"] == {"simulate": cost}
     page = (folder / "README.md").read_text()
     assert f"{settings.studies['linear'].title} | 3 | 9 |" in page
     assert "cost of moderation." in page

@@ -85,12 +85,17 @@ def init_prior_heads(generators: Sequence[np.random.Generator], width: int, ense
 
 def linear_head(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     """Inner products with one vector per chain: weights (chains, width, 1), inputs (chains, rows, width) to (chains, rows)."""
-    return product(inputs, weights)[..., 0]
+    if inputs.device.type == "cpu":
+        return product(inputs, weights)[..., 0]
+    # not a batched product: for a single column it rounds a stack of one chain differently from a taller one
+    return (inputs * weights.mT).sum(dim=-1)
 
 
 def head_outputs(weights: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     """A head without bias of several classes: (chains, width, classes), (chains, rows, width) to (chains, rows, classes)."""
-    return product(inputs, weights)
+    if inputs.device.type == "cpu":
+        return product(inputs, weights)
+    return torch.stack([linear_head(weights[..., [c]], inputs) for c in range(weights.shape[-1])], dim=-1)
 
 
 def _members(source: np.random.Generator, width: int, ensemble_size: int, classes: int) -> np.ndarray:

@@ -18,9 +18,9 @@ from ensemblepp.agents.neural.products import multiply
 from ensemblepp.randomness.draws import Normals
 from ensemblepp.randomness.streams import generator
 
-#: Every chain's float64 matrix and vector of a regression has a multiple of so many rows, and begins at a multiple of 64 bytes:
-#: LAPACK's triangular solutions on a CPU may be rounded by where a matrix begins, which should not depend on other chains.
-ALIGNMENT = 8
+#: Rows of a chain's system of equations are filled up to a multiple of this, so that every chain's begins at a multiple of 64
+#: bytes: a CPU's library may round solutions by where they begin, and that should not depend on other chains.
+FILLED = 8
 
 #: Samples whose features are computed at once when the regression is done anew.
 ROWS = 1024
@@ -59,12 +59,10 @@ class NeuralLinear(NeuralAgent):
         self._prior_variance, self._noise, self._refresh = prior_variance, noise, refresh
         generators = [generator(seed, "agent") for seed in self.seeds]
         self.start(self.trunk_parameters(generators) | {"base": mlp.init_head(generators, self.width, self.classes)})
-        # features that are always zero fill the last rows
-        self._room = -self.width % ALIGNMENT
-        rows = self.width + self._room
-        #: Sigma^-1, (chains, rows, rows), and m, (chains, rows, 1), float64
-        self.precision = torch.empty(self.stack, rows, rows, dtype=torch.float64, device=self.device)
-        self.moment = torch.empty(self.stack, rows, 1, dtype=torch.float64, device=self.device)
+        #: Sigma^-1, (chains, width, width), and m, (chains, width, 1), float64
+        self.precision = torch.empty(self.stack, self.width, self.width, dtype=torch.float64, device=self.device)
+        self.moment = torch.empty(self.stack, self.width, 1, dtype=torch.float64, device=self.device)
+        self._room = -self.width % FILLED
         self._forget()
         self.sources["reference"] = Normals(self.seeds, "reference", (self.width,))
 
@@ -72,7 +70,7 @@ class NeuralLinear(NeuralAgent):
         hidden = self.trunk(features)
         factor = self._factor()
         # with Sigma^-1 = L L^T the mean is L^-T L^-1 m, and L^-T z has covariance Sigma
-        white = torch.linalg.solve_triangular(factor, self.moment, upper=False)
+        white = torch.linalg.solve_triangular(factor, pad(self.moment, (0, 0, 0, self._room)), upper=False)
         sampled = white + pad(self.now("reference"), (0, self._room))[..., None]
         solved = torch.linalg.solve_triangular(factor.mT, torch.cat([sampled, white], dim=-1), upper=True)
         theta, mean = solved[:, : self.width].to(hidden.dtype).split(1, dim=-1)
@@ -97,19 +95,21 @@ class NeuralLinear(NeuralAgent):
                 self._add(samples[..., : self.dimension], samples[..., self.dimension])
 
     def _factor(self) -> torch.Tensor:
-        """L, (chains, rows, rows)."""
+        """L, (chains, width, width), with rows of the identity until it is filled."""
+        precision = pad(self.precision, (0, self._room, 0, self._room))
+        precision.diagonal(dim1=1, dim2=2)[:, self.width :] = 1
         # the prior keeps the precision positive definite; the plain function would wait for the device to say so
-        return torch.linalg.cholesky_ex(self.precision).L
+        return torch.linalg.cholesky_ex(precision).L
 
     def _forget(self) -> None:
         """Go back to the prior."""
-        self.precision.copy_(torch.eye(self.width + self._room) / self._prior_variance)
+        self.precision.copy_(torch.eye(self.width) / self._prior_variance)
         self.moment.zero_()
 
     @torch.no_grad()
     def _add(self, features: torch.Tensor, reward: torch.Tensor) -> None:
         """Add samples, (chains, rows, dimension) and (chains, rows), to the regression."""
-        hidden = pad(self.trunk(features).to(torch.float64), (0, self._room))
+        hidden = self.trunk(features).to(torch.float64)
         weight = self._noise**-2
         self.precision.add_(multiply(hidden, hidden, turn_left=True), alpha=weight)
         self.moment.add_(multiply(hidden, reward[..., None].to(torch.float64), turn_left=True), alpha=weight)
