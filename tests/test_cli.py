@@ -254,7 +254,7 @@ def exported(folder: Path, *arguments: str, then: str = "") -> list[str]:
     """What a command leaves in its environment as the number of threads of each library, and what `then` prints."""
     script = (
         "import os, sys\n"
-        "from ensemblepp.__main__ import main\n"
+        "from ensemblepp.cli import main\n"
         "assert not {'numpy', 'torch'} & set(sys.modules)\n"
         "main(sys.argv[1:])\n"
         f"print(*[os.environ[f'{{name}}_NUM_THREADS'] for name in {LIBRARIES}])\n"

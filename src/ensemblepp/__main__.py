@@ -1,13 +1,31 @@
 """`python -m ensemblepp`, the same as the command `ensemblepp`."""
 
+import gc
+import os
 import sys
 
 from ensemblepp.warm_start import ask
 
-status = ask(sys.argv[1:])
-if status is None:
-    # only here: what it imports is what a warm start saves
-    from ensemblepp.cli import main
 
-    status = main()
-sys.exit(status)
+def run() -> None:
+    """Run this process's command and end the process; what profiles a command has to call `cli.main`.
+
+    It ends at once: taking all libraries down in order takes a third as long as loading them, and every file is in its place.
+    """
+    status = ask(sys.argv[1:])
+    if status is None:
+        # what is loaded stays, and a collector that looks through it after every 700 new objects finds nothing
+        gc.set_threshold(10_000)
+        # only here: what it imports is what a warm start saves
+        from ensemblepp.cli import main
+
+        status = main()
+    for stream in (sys.stdout, sys.stderr):
+        # one that is closed is None
+        if stream:
+            stream.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    run()

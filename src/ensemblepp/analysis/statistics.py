@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
-from scipy import stats
+from scipy import special
 
 from ensemblepp.analysis.selection import agent_runs
 from ensemblepp.errors import ResultError
@@ -39,7 +39,7 @@ def mean_interval(values: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.nd
         mean = filled.sum(axis=axis) / count
         deviation = np.where(present, values - np.expand_dims(mean, axis), 0.0)
         error = np.sqrt((deviation**2).sum(axis=axis) / (count - 1) / count)
-        half = np.where(count > 1, stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(count - 1, 1)) * error, np.nan)
+        half = np.where(count > 1, special.stdtrit(np.maximum(count - 1, 1), 0.5 + CONFIDENCE / 2) * error, np.nan)
     return mean, mean - half, mean + half
 
 

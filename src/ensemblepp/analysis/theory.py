@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 #: delta where a number is wanted; the paper leaves it open.
 DELTA = 0.05
@@ -187,6 +187,8 @@ def concentration_needed(law: str, size: int, actions: int | None, delta: float 
         norm = math.sqrt(special.chdtri(size, delta))
         if actions is None:
             return norm
+        from scipy import optimize  # only here: it takes longer to load than the rest together
+
         # the quantile of |zeta| is the limit of infinitely many actions
         return float(optimize.brentq(lambda bound: violation(law, size, actions, bound) - delta, 1e-6, 1.01 * norm, xtol=1e-9))
     if actions is None or size == 1:

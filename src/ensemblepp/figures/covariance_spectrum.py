@@ -6,7 +6,6 @@ import json
 
 import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,13 +13,13 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ensemblepp.analysis import theory
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
-from ensemblepp.figures import style
+from ensemblepp.figures import style, theme
 
 #: Of the seeds, the share that the bands hold.
 SHARE = 0.95
 
 ENDS = {"largest": "tracking_high", "smallest": "tracking_low"}
-EXTREMES = dict(zip(ENDS, sns.color_palette("colorblind", 4)[2:4][::-1], strict=True))
+EXTREMES = dict(zip(ENDS, theme.COLORBLIND[3:1:-1], strict=True))
 GREY = (0.35, 0.35, 0.35)
 
 
@@ -34,7 +33,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     agent = str(dataset["agent"].values[int(tracked.sum([name for name in tracked.dims if name != "agent"]).argmax("agent"))])
     runs = agent_runs(dataset, agent)
     sizes = ensemble_sizes(runs)
-    shades = dict(zip(sizes, sns.color_palette("viridis_r", len(sizes) + 1)[1:], strict=True))
+    shades = dict(zip(sizes, style.sequence(len(sizes)), strict=True))
     environments = dataset["environment"].values
     specs = [spec["environment"] for spec in json.loads(dataset.attrs["specs"])]
     figure, panels = plt.subplots(

@@ -7,25 +7,24 @@ from collections.abc import Iterator, Sequence
 
 import matplotlib as mpl
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.analysis.statistics import mean_interval
+from ensemblepp.figures import theme
 
-_PALETTE = sns.color_palette("colorblind")
+_PALETTE = theme.COLORBLIND
 #: Of Paul Tol's "muted" scheme, for when the palette above is used up.
-_INDIGO, _WINE, _TEAL, _OLIVE, _ROSE, _PURPLE = sns.color_palette(
-    ["#332288", "#882255", "#44AA99", "#999933", "#CC6677", "#AA4499"]
-)
+_INDIGO, _WINE, _TEAL, _OLIVE, _ROSE, _PURPLE = map(to_rgb, ("#332288", "#882255", "#44AA99", "#999933", "#CC6677", "#AA4499"))
 
 #: Of Paul Tol's "vibrant" and CARTO's "bold" schemes and of ColorBrewer's "BrBG", for the neural agents.
-_ORANGE, _JADE, _RED, _CYAN, _VIOLET, _LIME, _FOREST, _BROWN, _SAND = sns.color_palette(
-    ["#EE7733", "#009988", "#CC3311", "#33BBEE", "#7F3C8D", "#80BA5A", "#1B6E3C", "#8C510A", "#DFA968"]
+_ORANGE, _JADE, _RED, _CYAN, _VIOLET, _LIME, _FOREST, _BROWN, _SAND = map(
+    to_rgb, ("#EE7733", "#009988", "#CC3311", "#33BBEE", "#7F3C8D", "#80BA5A", "#1B6E3C", "#8C510A", "#DFA968")
 )
 
 #: Agents that several figures share keep their colour everywhere; others take the free ones in order. Relatives stand beside
@@ -88,7 +87,7 @@ LAW_LABELS = {"raw_gaussian": "N(0, I/M)"}
 
 def apply() -> None:
     """Set matplotlib's defaults."""
-    sns.set_theme(context="paper", style="ticks", palette="colorblind")
+    theme.apply()
     mpl.rcParams.update(
         {
             "figure.constrained_layout.use": True,
@@ -137,7 +136,7 @@ def law_looks(laws: Sequence[str]) -> dict[str, tuple[tuple[float, ...], str]]:
 
 def sequence(count: int) -> list[tuple[float, ...]]:
     """A colour for each value of a number other than the ensemble size, darker for larger ones."""
-    return sns.color_palette("viridis_r", count + 1)[1:]
+    return theme.viridis(count + 1)[1:]
 
 
 def _base(label: str) -> str:
@@ -159,7 +158,7 @@ def by_size(
     full = full or colour(label, position)
     if len(sizes) == 1:
         return [(sizes[0], label, full)]
-    shades = sns.light_palette(full, n_colors=len(sizes) + 2)[2:]
+    shades = theme.shades(full, len(sizes) + 2)[2:]
     return [(size, f"{label}, M = {size}", shade) for size, shade in zip(sizes, shades, strict=True)]
 
 

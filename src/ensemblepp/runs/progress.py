@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 import time
 
-from tqdm import tqdm
-
 
 class Progress:
     """Count `total` steps of the task `name`, on standard error."""
 
     def __init__(self, total: int, name: str) -> None:
         self._total, self._name, self._done = total, name, 0
-        self._bar = tqdm(total=total, desc=name, unit="step") if sys.stderr.isatty() else None
+        self._bar = None
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=name, unit="step")
         self._start, self._first = 0.0, 0
 
     def __enter__(self) -> Progress:
