@@ -71,7 +71,7 @@ def test_a_block_by_hand(folder):
     asked = block(folder)
     stored = read(folder / RUN)
     assert json.loads(stored.attrs["spec"]) == asked.spec
-    assert stored.attrs["code"] == fingerprint(*asked.modules)
+    assert stored.attrs["code"] == fingerprint(*asked.code)
     assert stored["regret"].shape == (5, 6, 3, 30)
     assert stored["seed"].values.tolist() == [2, 3, 4]
     beside = json.loads((folder / RUN).with_suffix(".json").read_text())
@@ -85,7 +85,7 @@ def test_a_block_by_hand(folder):
 def test_a_block_as_the_workflow_asks_for_it_has_the_same_bytes(folder):
     run(folder, *BY_HAND, "--horizon", 30, "--seeds", "2-4")
     asked = block(folder)
-    code = fingerprint(*asked.modules)
+    code = fingerprint(*asked.code)
     done = run(folder, "simulate", "--spec", json.dumps(asked.spec), "--code", code, "--output", "new/run.nc")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

@@ -23,7 +23,8 @@ LAYERS = (
     {"specification"},
     {"config"},
     {"runs"},
-    {"cli", "testing"},
+    {"warm_start", "testing"},
+    {"cli"},
     {"__main__"},
 )
 

@@ -15,6 +15,7 @@ from ensemblepp import registry
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import Environment
 from ensemblepp.engines import choice
+from ensemblepp.runs.fingerprint import closure
 
 PACKAGE = Path(registry.__file__).parent
 
@@ -99,20 +100,18 @@ def test_the_engines_that_are_chosen_are_in_the_registry_and_all_of_them_are_cho
     assert chosen == registry.ENGINES.keys()
 
 
-def test_every_module_with_an_agent_or_an_engine_is_in_the_registry_or_what_those_share():
-    """A file that nobody names is dead, or was forgotten."""
-    for folder, shared in (
-        ("agents", {"base", "chains", "linear_heads", "member_heads", "mlp", "posterior"}),
-        ("engines", set()),
-    ):
-        paths = registry.AGENTS.values() if folder == "agents" else registry.ENGINES.values()
-        named = {path.partition(":")[0] for path in paths}
-        found = {
-            ".".join(["ensemblepp", *path.relative_to(PACKAGE).with_suffix("").parts])
-            for path in (PACKAGE / folder).rglob("*.py")
-            if path.stem not in {"__init__", "choice", "kernel", "run", *shared}
-        }
-        assert found == named
+def test_every_module_of_agents_environments_and_engines_is_named_or_imported_by_one_that_is():
+    """A file that nobody asks for is dead, or was forgotten."""
+    paths = [*registry.ENVIRONMENTS.values(), *registry.AGENTS.values(), *registry.ENGINES.values()]
+    used = closure("ensemblepp.engines.choice", *(path.partition(":")[0] for path in paths))
+    found = {
+        ".".join(["ensemblepp", *path.relative_to(PACKAGE).with_suffix("").parts])
+        for folder in ("agents", "environments", "engines")
+        for path in (PACKAGE / folder).rglob("*.py")
+        if path.stem != "__init__"
+    }
+    assert found
+    assert found - used == set()
 
 
 def test_a_class_is_loaded_by_module_and_name():

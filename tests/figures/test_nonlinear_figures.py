@@ -46,12 +46,7 @@ LABELS = {
     "c10000": "C = 10,000",
     "mine": "Mine",
 } | {f"update-{law}": f"Ensemble++ ({law} update)" for law in LAWS}
-CLASSES = {
-    "ensemble++": "ensemblepp.agents.neural.ensemblepp:NeuralEnsemblePlusPlus",
-    "ensemble+": "ensemblepp.agents.neural.ensembleplus:EnsemblePlus",
-    "epinet": "ensemblepp.agents.neural.epinet:EpiNet",
-    "greedy": "ensemblepp.agents.neural.greedy:Greedy",
-}
+KINDS = {"ensemble++": "neural_ensemblepp", "ensemble+": "ensembleplus", "epinet": "epinet", "greedy": "greedy"}
 
 
 def study(rates: Mapping[Key, float], seeds: int = 4, together: int = 1) -> xr.Dataset:
@@ -93,14 +88,14 @@ def study(rates: Mapping[Key, float], seeds: int = 4, together: int = 1) -> xr.D
 
 def _environment(name: str) -> dict[str, object]:
     kind, _, count = name.partition("-x")
-    return {"class": f"candidates:{kind}", "options": {"dimension": 100, "candidates": int(count or 1000)}}
+    return {"kind": kind.replace("-", "_"), "options": {"dimension": 100, "candidates": int(count or 1000)}}
 
 
 def _agent(name: str, environment: str) -> dict[str, object]:
     loss = "cross_entropy" if environment.startswith("neural") else "squared"
     update = {"update": name.removeprefix("update-") if name.startswith("update-") else "coordinate"}
     options = {"hidden": [64, 64], "loss": loss} | (update if name.startswith(("ensemble++", "update-")) else {})
-    return {"class": CLASSES.get(name, "other:Other"), "options": options}
+    return {"kind": KINDS.get(name, "lmcts"), "options": options}
 
 
 def with_constants(dataset: xr.Dataset, rates: Mapping[str, list[float]]) -> xr.Dataset:

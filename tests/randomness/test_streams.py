@@ -2,15 +2,13 @@
 
 import itertools
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from ensemblepp.randomness.streams import MAX_WIDTH, GaussianRows, StepNoise, Stream, generator
-
-STREAMS = get_args(Stream)
+from ensemblepp.randomness import streams
+from ensemblepp.randomness.streams import MAX_WIDTH, OWN, STREAMS, GaussianRows, StepNoise, generator
 
 #: Standard errors that a Monte Carlo mean may be off; 5 are exceeded by chance once in 1.7 million comparisons.
 Z = 5.0
@@ -71,8 +69,8 @@ def test_the_generator_is_new_at_every_call():
 
 
 def test_seeds_and_names_give_uncorrelated_streams():
-    """4 seeds x 6 streams, 50,000 normals each: all 276 correlations lie within 5/sqrt(n)."""
-    keys = list(itertools.product(range(4), STREAMS))
+    """4 seeds of every stream and of two of a user's, 50,000 normals each: all correlations lie within 5/sqrt(n)."""
+    keys = list(itertools.product(range(4), [*STREAMS, f"{OWN}one", f"{OWN}two"]))
     draws = np.array([generator(seed, stream).standard_normal(50_000) for seed, stream in keys])
     assert len(np.unique(draws[:, 0])) == len(keys)
     correlation = np.corrcoef(draws) - np.eye(len(keys))
@@ -110,7 +108,7 @@ def test_a_vector_s_entries_come_from_seven_streams():
     assert np.array_equal(take(StepNoise([8], "reward_noise", 1), 70)[:, 0, 0], plain)
     pieces = [plain[:, None]]
     for start, end in itertools.pairwise((1, 16, 64, 128, 256, 512, 1024)):
-        pieces.append(generator(8, f"reward_noise/{start}").standard_normal((70, end - start)))
+        pieces.append(streams._open(8, f"reward_noise/{start}").standard_normal((70, end - start)))
         wide = take(StepNoise([8], "reward_noise", end), 70)[:, 0]
         assert np.array_equal(wide, np.concatenate(pieces, axis=1))
 

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import ResultError
 from ensemblepp.runs import block as blocks
 from ensemblepp.runs.aggregate import FACTORS, aggregate
 from ensemblepp.runs.fingerprint import fingerprint
+from ensemblepp.runs.plan import plan
 from ensemblepp.storage.datasets import read_dataset, write_dataset
 
 CONFIG = {
@@ -60,8 +62,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         config = load(CONFIG)
         for block in config.blocks("small"):
-            blocks.run(block.spec, block.path, code=fingerprint(*block.modules))
-        aggregate(config, "small", "small.nc")
+            blocks.run(block.spec, block.path, code=fingerprint(*block.code))
+        aggregate(plan(config, "small"), "small.nc")
     finally:
         os.chdir(before)
     return folder
@@ -140,11 +142,11 @@ def test_coordinates_titles_and_attributes(dataset):
 def test_the_specifications_and_the_code_of_every_run_are_kept(dataset, config):
     runs = config.blocks("small")
     assert json.loads(dataset.attrs["specs"]) == [block.spec for block in runs]
-    assert json.loads(dataset.attrs["codes"]) == {block.path: fingerprint(*block.modules) for block in runs}
+    assert json.loads(dataset.attrs["codes"]) == {block.path: fingerprint(*block.code) for block in runs}
 
 
-def test_the_part_of_a_study_aggregates_to_the_same_bytes(config, tmp_path):
-    aggregate(load(config.part("small")), "small", tmp_path / "again.nc")
+def test_a_plan_that_was_on_a_command_line_aggregates_to_the_same_bytes(config, tmp_path):
+    aggregate(json.loads(canonical_json(plan(config, "small"))), tmp_path / "again.nc")
     assert (tmp_path / "again.nc").read_bytes() == Path("small.nc").read_bytes()
 
 
@@ -163,7 +165,7 @@ def block(config: Config):
 
 def refusal(config: Config, tmp_path: Path) -> str:
     with pytest.raises(ResultError) as error:
-        aggregate(config, "small", tmp_path / "refused.nc")
+        aggregate(plan(config, "small"), tmp_path / "refused.nc")
     assert list(tmp_path.iterdir()) == []
     message = str(error.value)
     assert message.startswith(f"{BLOCK}: ")
@@ -195,7 +197,8 @@ def test_a_block_that_ends_early(config, block, tmp_path):
 
 def test_a_truncated_block(config, block, tmp_path):
     block.write_bytes(block.read_bytes()[:-100])
-    assert refusal(config, tmp_path).startswith("not a readable netCDF file (")
+    message = "unfinished, or not written by this project (it does not end with its checksum)"
+    assert refusal(config, tmp_path).startswith(message)
 
 
 def test_a_missing_block(config, block, tmp_path):
@@ -247,8 +250,8 @@ def aggregated(config: Config) -> xr.Dataset:
     shard = xr.Dataset({"embedding": (("post", "feature"), vectors), "label": ("post", np.array([0, 1, 0, 0, 1, 0], np.int8))})
     write_dataset(shard, config.environments["posts"].shards()[0])
     for block in config.blocks("posts"):
-        blocks.run(block.spec, block.path, code=fingerprint(*block.modules))
-    aggregate(config, "posts", "posts.nc")
+        blocks.run(block.spec, block.path, code=fingerprint(*block.code))
+    aggregate(plan(config, "posts"), "posts.nc")
     return read_dataset("posts.nc")
 
 
@@ -308,8 +311,8 @@ def aggregate_of(config: Config, monkeypatch: pytest.MonkeyPatch, folder: Path) 
     """The study's dataset, after its blocks have run in `folder`."""
     monkeypatch.chdir(folder)
     for block in config.blocks("pairs"):
-        blocks.run(block.spec, block.path, code=fingerprint(*block.modules))
-    aggregate(config, "pairs", "pairs.nc")
+        blocks.run(block.spec, block.path, code=fingerprint(*block.code))
+    aggregate(plan(config, "pairs"), "pairs.nc")
     return read_dataset("pairs.nc")
 
 
@@ -380,8 +383,8 @@ def test_diagnostics_land_in_the_dataset(monkeypatch, tmp_path):
     assert float((high - low).min()) >= 0
 
 
-def test_the_part_of_a_study_of_pairs_aggregates_to_the_same_bytes(monkeypatch, tmp_path):
+def test_the_plan_of_a_study_of_pairs_aggregates_to_the_same_bytes_from_a_command_line(monkeypatch, tmp_path):
     config = paired(["ts", "es"])
     aggregate_of(config, monkeypatch, tmp_path)
-    aggregate(load(config.part("pairs")), "pairs", "again.nc")
+    aggregate(json.loads(canonical_json(plan(config, "pairs"))), "again.nc")
     assert Path("again.nc").read_bytes() == Path("pairs.nc").read_bytes()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ensemblepp import config, costs
+from ensemblepp.config.loading import read_files
+from ensemblepp.runs import costs
 
 
 def settings(request, **changes):
-    return config.read_files(request.config.rootpath, **changes)
+    return read_files(request.config.rootpath, **changes)
 
 
 def test_absent_data_are_named_and_nothing_is_run(request, tmp_path, monkeypatch):

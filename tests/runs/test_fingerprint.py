@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,9 @@ from pathlib import Path
 
 import grimp
 import pytest
+from moves import move, sort_imports
 
+from ensemblepp import registry
 from ensemblepp.errors import ConfigError
 from ensemblepp.runs.fingerprint import PLACES, closure, fingerprint, source_digest
 
@@ -146,13 +147,13 @@ def test_what_greedy_is_made_of():
         "ensemblepp.agents.neural.greedy",
         "ensemblepp.agents.neural.base",
         "ensemblepp.agents.neural.mlp",
+        "ensemblepp.agents.neural.products",
         "ensemblepp.bandit",
         "ensemblepp.randomness.streams",
         "ensemblepp.errors",
     } <= modules
-    assert {name for name in modules if name.startswith("ensemblepp.agents.")} == {
-        f"ensemblepp.agents.neural.{name}" for name in ("base", "greedy", "linear_heads", "mlp")
-    }
+    others = {path.partition(":")[0] for path in registry.AGENTS.values()} - {"ensemblepp.agents.neural.greedy"}
+    assert not modules & others
     assert not {name for name in modules if name.startswith(("ensemblepp.config", "ensemblepp.engines", "ensemblepp.runs"))}
 
 
@@ -172,10 +173,7 @@ def test_no_engine_knows_what_runs_it_or_another_engine(engine):
         f"ensemblepp.engines.{name}" for name in ("linear.compiled", "linear.batched", "neural.compiled", "neural.stacked")
     }
     assert modules & engines == {f"ensemblepp.engines.{engine}"}
-    bases = {f"linear.{name}" for name in ("chains", "posterior")} | {
-        f"neural.{name}" for name in ("base", "linear_heads", "mlp")
-    }
-    assert {name.removeprefix("ensemblepp.agents.") for name in modules if name.startswith("ensemblepp.agents.")} <= bases
+    assert not modules & {path.partition(":")[0] for path in registry.AGENTS.values()}
 
 
 def test_nothing_is_imported_to_read_it(tmp_path):
@@ -386,40 +384,6 @@ MOVABLE = (
     "storage",
     "trajectory",
 )
-
-
-def move(package: Path, old: str, new: str) -> None:
-    """Move module `old` of the package to `new`, and say so everywhere, as an editor does."""
-    source, target = (package.joinpath(*name.split(".")).with_suffix(".py") for name in (old, new))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source.rename(target)
-    for part in target.parents:
-        if part == package:
-            break
-        (part / "__init__.py").touch()
-    (old_package, _, old_name), (new_package, _, new_name) = (f"ensemblepp.{name}".rpartition(".") for name in (old, new))
-    # a module that is imported by its own name keeps that name
-    kept = f"{new_name} as {old_name}" if new_name != old_name else new_name
-
-    def rewritten(found: re.Match) -> str:
-        indent, names = found[1], [name.strip() for name in found[2].split(",")]
-        if old_name not in names:
-            return found[0]
-        names.remove(old_name)
-        others = f"\n{indent}from {old_package} import {', '.join(names)}" if names else ""
-        return f"{indent}from {new_package} import {kept}{others}"
-
-    for path in package.rglob("*.py"):
-        text = path.read_text()
-        text = re.sub(rf"\bensemblepp\.{re.escape(old)}(?![\w.])", f"ensemblepp.{new}", text)
-        text = re.sub(rf"^( *)from {re.escape(old_package)} import ([\w, ]+)$", rewritten, text, flags=re.MULTILINE)
-        path.write_text(text)
-
-
-def sort_imports(package: Path) -> None:
-    command = [sys.executable, "-m", "ruff", "check", "--quiet", "--isolated", "--select", "I", "--fix", str(package)]
-    subprocess.run(command, check=True)
-    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", "--isolated", str(package)], check=True)
 
 
 @pytest.mark.parametrize("how", ["renamed", "moved"])

@@ -40,8 +40,8 @@ def test_a_plan_is_what_was_declared():
         "results": "results/quick",
         "horizon": 20,
         "seed_blocks": [[0, 1], [2, 2]],
-        "environments": {"line": "Line"},
-        "agents": {"ts": {"label": "TS"}, "linear": {"label": "Ensemble++"}},
+        "environments": [{"name": "line", "title": "Line"}],
+        "agents": [{"name": "ts", "label": "TS"}, {"name": "linear", "label": "Ensemble++"}],
     }
     assert [(run["agents"], run["sizes"]) for run in runs] == [(["ts"], [0]), (["linear"], [2, 4])]
     assert all(not {"ensemble_size", "seeds"} & set(run["spec"]) for run in runs)
@@ -61,6 +61,14 @@ def test_a_plan_speaks_of_the_blocks_of_its_study_and_of_their_code(request, sca
         for block in asked:
             place = block.spec["environment"]["name"] + block.spec["agent"]["name"]
             assert code[place] == fingerprint(*block.code)
+
+
+def test_the_order_of_a_study_survives_a_command_line():
+    """Where keys are sorted: figures show agents and environments as the study lists them."""
+    order = {"studies/deep/agents": ["neural", "greedy"], "studies/deep/scales/quick/environments": ["posts", "mushroom"]}
+    found = json.loads(canonical_json(plan(load(small(**order)), "deep")))
+    assert [agent["name"] for agent in found["agents"]] == ["neural", "greedy"]
+    assert [environment["name"] for environment in found["environments"]] == ["posts", "mushroom"]
 
 
 def test_a_plan_changes_only_with_what_its_study_resolves_to():
@@ -116,11 +124,11 @@ def test_protocols_count_by_the_values_that_reach_an_agent():
 def test_pairs_are_shown_from_the_runs_of_their_agent():
     """Another chain is aggregated of the same runs."""
     found = plan(load(with_pairs()), "curves")
-    assert found["agents"] == {
-        "ts": {"label": "TS"},
-        "cubed": {"label": "Pair", "reference": "gaussian", "perturbation": "cube"},
-        "round": {"label": "Pair", "reference": "gaussian", "perturbation": "sphere"},
-    }
+    assert found["agents"] == [
+        {"name": "ts", "label": "TS"},
+        {"name": "cubed", "label": "Pair", "reference": "gaussian", "perturbation": "cube"},
+        {"name": "round", "label": "Pair", "reference": "gaussian", "perturbation": "sphere"},
+    ]
     assert [(run["agents"], run["spec"]["agent"]["name"]) for run in found["runs"]] == [
         (["ts"], "ts"),
         (["cubed", "round"], "linear"),

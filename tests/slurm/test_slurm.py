@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from local_slurm import LocalSlurm, SlurmUnavailable
-from project import Project, copy_project
+from project import HANGS, Project, copy_project
 
 pytestmark = [pytest.mark.slurm, pytest.mark.workflow]
 FAST_POLLING = str(Path(__file__).with_name("snakemake_fast_polling.py"))
@@ -29,9 +29,9 @@ def on_slurm(project: Project, cluster: LocalSlurm, *arguments: str) -> subproce
     """Run the workflow through profiles/slurm, asking for the jobs' states every second."""
     waits = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "10"]
     command = [sys.executable, FAST_POLLING, "--profile", "profiles/slurm", *waits, *arguments]
-    # SIGINT after the time is up: the executor then cancels its jobs
+    # SIGINT if it hangs: the executor then cancels its jobs
     return subprocess.run(
-        ["timeout", "-s", "INT", "-k", "60", "900", *command],
+        ["timeout", "-s", "INT", "-k", "60", str(HANGS), *command],
         cwd=project.folder,
         env=project.environment | cluster.environment,
         stdout=subprocess.PIPE,

@@ -13,12 +13,12 @@ from ensemblepp import tables
 from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.tables import parameter_counts
 
-CLASSES = {
-    "ours": ("Ensemble++", "ensemblepp.agents.neural.ensemblepp:NeuralEnsemblePlusPlus"),
-    "members": ("Ensemble+", "ensemblepp.agents.neural.ensembleplus:EnsemblePlus"),
-    "index": ("EpiNet", "ensemblepp.agents.neural.epinet:EpiNet"),
-    "greedy": ("Greedy", "ensemblepp.agents.neural.greedy:Greedy"),
-    "wandering": ("ε-greedy", "ensemblepp.agents.neural.greedy:EpsilonGreedy"),
+KINDS = {
+    "ours": ("Ensemble++", "neural_ensemblepp"),
+    "members": ("Ensemble+", "ensembleplus"),
+    "index": ("EpiNet", "epinet"),
+    "greedy": ("Greedy", "greedy"),
+    "wandering": ("ε-greedy", "epsilon_greedy"),
 }
 
 #: d and C; mushroom's d is its data's.
@@ -26,7 +26,7 @@ ENVIRONMENTS = {"quadratic": (100, 1), "neural": (100, 2), "vector-quadratic": (
 SIZES = ["2", "4", "8", "16", "32", "64"]
 
 
-def study(environments: Sequence[str] = tuple(ENVIRONMENTS), agents: Sequence[str] = tuple(CLASSES)) -> xr.Dataset:
+def study(environments: Sequence[str] = tuple(ENVIRONMENTS), agents: Sequence[str] = tuple(KINDS)) -> xr.Dataset:
     """Names, labels and specifications, with two blocks for every ensemble."""
     specs = []
     for environment in environments:
@@ -34,7 +34,7 @@ def study(environments: Sequence[str] = tuple(ENVIRONMENTS), agents: Sequence[st
         world = {"name": environment, "options": {"dimension": dimension} if dimension else {"passes": 2}}
         for agent in agents:
             options = {"hidden": [64, 64], "loss": "cross_entropy" if classes == 2 else "squared"}
-            model = {"name": agent, "class": CLASSES[agent][1], "options": options}
+            model = {"name": agent, "kind": KINDS[agent][1], "options": options}
             specs += [{"environment": world, "agent": model, "ensemble_size": size} for size in (2, 8)]
     return xr.Dataset(
         {"regret": ("seed", [1.0])},
@@ -42,7 +42,7 @@ def study(environments: Sequence[str] = tuple(ENVIRONMENTS), agents: Sequence[st
             "environment": list(environments),
             "title": ("environment", [name.capitalize() for name in environments]),
             "agent": list(agents),
-            "label": ("agent", [CLASSES[name][0] for name in agents]),
+            "label": ("agent", [KINDS[name][0] for name in agents]),
         },
         {"specs": json.dumps(specs)},
     )

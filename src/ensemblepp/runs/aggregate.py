@@ -31,7 +31,7 @@ def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
 
             study, title, scale, results, horizon    of the study
             seed_blocks                              [first, last] of every block
-            environments, agents                     name -> how it is shown, in the order of the study
+            environments, agents                     name and how it is shown, in the order of the study
             runs                                     per environment and agent: the names it is shown by, its ensemble
                                                      sizes, the rest of its blocks' specification, and their code
         output: the netCDF file to write.
@@ -40,6 +40,8 @@ def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
         ResultError: a block is damaged, incomplete, or was made from another specification or by other code; the message
             names the file.
     """
+    titles = {environment["name"]: environment["title"] for environment in plan["environments"]}
+    agents = {agent["name"]: agent for agent in plan["agents"]}
     codes: dict[str, str] = {}
     specs: list[dict[str, Any]] = []
     pieces: list[tuple[dict[str, object], xr.Dataset]] = []
@@ -52,10 +54,10 @@ def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
                 codes[block.path] = run["code"]
                 for agent in run["agents"]:
                     cell = {"environment": run["spec"]["environment"]["name"], "agent": agent, "ensemble_size": size}
-                    pieces.append((cell, _laws_of(plan["agents"][agent], data)))
+                    pieces.append((cell, _laws_of(agents[agent], data)))
     coordinates = {
-        "environment": list(plan["environments"]),
-        "agent": list(plan["agents"]),
+        "environment": list(titles),
+        "agent": list(agents),
         **{
             name: list(dict.fromkeys(str(law) for _, data in pieces for law in data[name].values))
             for name in ("reference", "perturbation")
@@ -76,8 +78,8 @@ def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
             own = {key: data[key] for key in values.dims if key != "time"}
             place = cell if "reference" in own else {"environment": cell["environment"]}
             dataset[name].loc[{**place, **own}] = values
-    labels = [agent["label"] for agent in plan["agents"].values()]
-    dataset = dataset.assign_coords(title=("environment", list(plan["environments"].values())), label=("agent", labels))
+    labels = [agent["label"] for agent in agents.values()]
+    dataset = dataset.assign_coords(title=("environment", list(titles.values())), label=("agent", labels))
     dataset = dataset.assign_attrs(
         study=plan["study"],
         study_title=plan["title"],

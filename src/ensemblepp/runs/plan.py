@@ -33,8 +33,9 @@ def plan(config: Config, study: str) -> dict[str, Any]:
         "results": config.results,
         "horizon": grid.horizon,
         "seed_blocks": seed_blocks,
-        "environments": {name: config.environments[name].title for name in grid.environments},
-        "agents": {name: _shown(config, name) for name in declared.agents},
+        # lists, since keys are sorted on a command line
+        "environments": [{"name": name, "title": config.environments[name].title} for name in grid.environments],
+        "agents": [{"name": name} | _shown(config, name) for name in declared.agents],
         "runs": runs,
     }
 
