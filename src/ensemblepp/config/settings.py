@@ -13,7 +13,7 @@ from ensemblepp.config.studies import Scale
 class Settings(Model):
     """config/config.yaml: what to run, where, and where raw data may come from."""
 
-    scale: Scale = Field("quick", description="smoke (a minute, CI), quick (minutes) or paper (as published)")
+    scale: Scale = Field("quick", description="smoke (a minute or two, CI), quick (minutes) or paper (as published)")
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto",
         description="where neural agents train; auto takes a GPU where torch sees one, cuda also requests one on SLURM",
