@@ -54,7 +54,7 @@ def test_renewing_keeps_what_is_written_by_hand():
 @pytest.mark.parametrize(
     "row",
     [
-        '| `scale` | smoke, quick, paper | `"quick"` | smoke (a minute, CI), quick (minutes) or paper (as published) |',
+        '| `scale` | smoke, quick, paper | `"quick"` | smoke (a minute or two, CI), quick (minutes) or paper (as published) |',
         "| `mirror` | text or null | `null` |",
         "| `dimension` | whole number (at least 1, at most 1024) | required | d, entries of a feature vector |",
         "| `noise` | number (at least 0) | `0.1` | standard deviation of the reward noise |",
