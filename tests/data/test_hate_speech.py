@@ -217,7 +217,9 @@ def test_damaged_mirror_file(raw, tmp_path, damage, message):
     assert not (tmp_path / "posts").exists()
 
 
-@pytest.mark.parametrize("content", ["cut", b"", b"\x00\x93\xff" * 999, gzip.compress(b"\xff\xfe\n")])
+@pytest.mark.parametrize(
+    "content", ["cut", b"", b"\x00\x93\xff" * 999, gzip.compress(b"\xff\xfe\n", mtime=0)], ids=["cut", "empty", "bytes", "gzip"]
+)
 def test_unreadable_file_leaves_the_prepared_file_alone(raw, tmp_path, content):
     damaged = tmp_path / "posts"
     damaged.write_bytes(raw.read_bytes()[:50_000] if content == "cut" else content)
