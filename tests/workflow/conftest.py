@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ def smoke(tmp_path_factory: pytest.TempPathFactory, mirror: Path) -> Project:
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     (project.folder / "first-run.log").write_text(done.stdout)
+    files = [path for name in ("results/smoke", "data") for path in (project.folder / name).rglob("*") if path.is_file()]
+    times = {str(path.relative_to(project.folder)): path.stat().st_mtime_ns for path in files}
+    (project.folder / "first-run.times").write_text(json.dumps(times))
     return project
 
 
