@@ -89,7 +89,7 @@ def start() -> subprocess.Popen:
 def serve(path: Path, run: Callable[[list[str]], int], modules: Sequence[str] = MODULES) -> None:
     """Serve jobs at `path` until standard input is closed, which it is when the process that started this one ends.
 
-    There is one thread, here and in what is loaded, or a fork would not be safe.
+    Python has one thread here, and libraries have none that computes, or a fork would not be safe.
 
     Args:
         path: the socket to make, in a folder of its own; both are removed in the end.
