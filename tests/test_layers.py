@@ -23,8 +23,7 @@ LAYERS = (
     {"specification"},
     {"config"},
     {"runs"},
-    {"warm_start", "testing"},
-    {"cli"},
+    {"cli", "testing"},
     {"__main__"},
 )
 
