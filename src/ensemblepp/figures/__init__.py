@@ -37,6 +37,7 @@ def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
     if not isinstance(figure, matplotlib.figure.Figure):
         raise ConfigError(f"{place}: returned {type(figure).__name__}: must return a matplotlib figure")
     style.sign(figure, data)
+    style.settle(figure)
     for output in outputs:
         with atomic_path(output) as temporary:
             # no date in the file: equal data give equal bytes

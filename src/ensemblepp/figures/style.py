@@ -276,3 +276,14 @@ def sign(figure: Figure, dataset: xr.Dataset) -> None:
     if isinstance(engine, ConstrainedLayoutEngine):
         engine.set(rect=(0, strip, 1, 1 - strip))
     figure.text(0.995, 0.25 * strip, text, ha="right", va="bottom", fontsize=7, color=(0.45, 0.45, 0.45))
+
+
+def settle(figure: Figure) -> None:
+    """Fix the layout, rounded: the solver's last digits differ from one time to the next, and with them a file's bytes."""
+    if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
+        # as large as it is saved: text has other sizes, relatively, at other resolutions
+        figure.set_dpi(mpl.rcParams["savefig.dpi"])
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            axes.set_position(np.round(axes.get_position().bounds, 6))
