@@ -64,25 +64,20 @@ def check_agent(
         AssertionError: a promise is broken.
     """
 
-    def pair(seeds: Sequence[int]) -> tuple[Agent, Environment]:
+    def built(seeds: Sequence[int]) -> tuple[Agent, Environment]:
         bandit = environment(seeds)
         keywords = {"dimension": bandit.dimension, "ensemble_size": ensemble_size, "horizon": rounds, "device": "cpu"}
         return _built(make_agent, seeds, keywords), bandit
 
     with _global_numbers() as used:
-        first = _played(*pair(SEEDS), rounds)
+        first = _played(*built(SEEDS), rounds)
     name = first.name
-    if used:
-        _fail(
-            name,
-            "",
-            f"{used[0]} is used: its numbers are shared by all seeds",
-            "a generator for every seed (randomness.streams)",
-        )
-    if any(not np.array_equal(*pair) for pair in zip(first.index, _played(*pair(SEEDS), rounds).index, strict=True)):
+    _check_own_numbers(name, used)
+    again = _played(*built(SEEDS), rounds)
+    if not np.array_equal(first.index, again.index):
         _fail(name, "act", "other choices at the same seeds", "every run of a seed to be the same")
     for place, seed in enumerate(SEEDS):
-        alone = _played(*pair((seed,)), rounds)
+        alone = _played(*built((seed,)), rounds)
         for round_, (together, single) in enumerate(zip(first.index, alone.index, strict=True), start=1):
             if not np.array_equal(together[place], single[0]):
                 company = ", ".join(map(str, SEEDS))
@@ -93,7 +88,7 @@ def check_agent(
                     f"{single[0].tolist()}, as alone",
                     together[place].tolist(),
                 )
-    resumed = _played(*pair(SEEDS), rounds, pickled_before=rounds // 2)
+    resumed = _played(*built(SEEDS), rounds, pickled_before=rounds // 2)
     for round_, (whole, part) in enumerate(zip(first.index, resumed.index, strict=True), start=1):
         if not np.array_equal(whole, part):
             _fail(
@@ -119,13 +114,7 @@ def check_environment(make_environment: Callable[[Sequence[int]], Environment], 
     with _global_numbers() as used:
         first = _unrolled(make_environment, SEEDS, rounds)
     name = first[0].name
-    if used:
-        _fail(
-            name,
-            "",
-            f"{used[0]} is used: its numbers are shared by all seeds",
-            "a generator for every seed (randomness.streams)",
-        )
+    _check_own_numbers(name, used)
     for other, what in (
         (_unrolled(make_environment, SEEDS, rounds), "in another environment of the same seeds"),
         (_unrolled(make_environment, SEEDS, rounds, everything=False), "after other choices"),
@@ -513,6 +502,16 @@ def _global_numbers() -> Iterator[list[str]]:
     before = {name: repr(state()) for name, state in states.items()}
     yield used
     used += [name for name, state in states.items() if repr(state()) != before[name]]
+
+
+def _check_own_numbers(name: str, used: list[str]) -> None:
+    if used:
+        _fail(
+            name,
+            "",
+            f"{used[0]} is used: its numbers are shared by all seeds",
+            "a generator for every seed (randomness.streams)",
+        )
 
 
 def _fail(name: str, method: str, what: str, expected: Any, found: Any = "") -> NoReturn:

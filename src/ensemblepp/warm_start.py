@@ -46,7 +46,6 @@ MODULES = (
 #: Length of a number before a message, in bytes.
 _HEAD = 8
 
-
 #: How commands begin that the server runs: it has one thread, and loads nothing for others.
 SERVED = ["--threads", "1", "simulate"]
 

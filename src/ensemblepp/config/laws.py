@@ -29,7 +29,6 @@ class OwnLaw(Model):
 
 def written_out(options: Mapping[str, Any], laws: Mapping[str, OwnLaw]) -> dict[str, Any]:
     """An agent's options with each law of the user's as `distributions.law` takes it."""
-
     return {key: _written(value, laws) if key in ROLES else value for key, value in options.items()}
 
 

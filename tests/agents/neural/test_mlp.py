@@ -72,33 +72,30 @@ def test_xavier_layers_are_normal_without_bias():
         assert not bias.any()
 
 
-@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("hidden", [[7], [16, 16], [5, 9, 3]])
-def test_stacked_layers_equal_torch_s_layers(hidden, last):
-    """Every seed's slice of the stack, loaded into a Sequential of Linear and ReLU; with `last` no ReLU ends it."""
+def test_stacked_layers_equal_torch_s_layers(hidden):
+    """Every seed's slice of the stack, loaded into a Sequential of Linear and ReLU."""
     layers = tensors(mlp.init_layers(sources(0, 1, 2), [6, *hidden]))
     inputs = torch.tensor(np.random.default_rng(0).standard_normal((3, 11, 6)), dtype=torch.float32)
-    outputs = mlp.layers_forward(layers, inputs, last)
+    outputs = mlp.layers_forward(layers, inputs)
     assert outputs.shape == (3, 11, hidden[-1])
-    assert bool((outputs == 0).any()) != last
-    assert bool((outputs < 0).any()) == last
+    assert bool((outputs == 0).any())
     for seed in range(3):
         modules = []
         for weight, bias in layers:
             layer = torch.nn.Linear(*weight.shape[1:])
             layer.load_state_dict({"weight": weight[seed].T, "bias": bias[seed, 0]})
             modules += [layer, torch.nn.ReLU()]
-        expected = torch.nn.Sequential(*modules[: -1 if last else None])(inputs[seed])
+        expected = torch.nn.Sequential(*modules)(inputs[seed])
         torch.testing.assert_close(outputs[seed], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_one_unit_by_hand():
-    """x = (3, -1), w = (2, 4), c = 0.5: relu(6 - 4 + 0.5) = 2.5; with c = -5: 0, or -3 where the last layer is linear."""
+    """x = (3, -1), w = (2, 4), c = 0.5: relu(6 - 4 + 0.5) = 2.5; with c = -5: 0."""
     weight = torch.tensor([[[2.0], [4.0]], [[2.0], [4.0]]])
     bias = torch.tensor([[[0.5]], [[-5.0]]])
     inputs = torch.tensor([[[3.0, -1.0]], [[3.0, -1.0]]])
     assert mlp.layers_forward([(weight, bias)], inputs).tolist() == [[[2.5]], [[0.0]]]
-    assert mlp.layers_forward([(weight, bias)], inputs, last=True).tolist() == [[[2.5]], [[-3.0]]]
 
 
 def test_no_layers_are_the_identity():

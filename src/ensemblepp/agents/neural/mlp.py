@@ -40,13 +40,10 @@ def init_layers(
     return layers
 
 
-def layers_forward(
-    layers: Sequence[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tensor, last: bool = False
-) -> torch.Tensor:
-    """ReLU layers: (chains, rows, fan_in) to (chains, rows, width). With `last`, the last layer is linear."""
-    for place, (weight, bias) in enumerate(layers):
-        linear = last and place == len(layers) - 1
-        inputs = product(inputs, weight).add_(bias) if linear else layer(inputs, weight, bias)
+def layers_forward(layers: Sequence[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tensor) -> torch.Tensor:
+    """ReLU layers: (chains, rows, fan_in) to (chains, rows, width)."""
+    for weight, bias in layers:
+        inputs = layer(inputs, weight, bias)
     return inputs
 
 

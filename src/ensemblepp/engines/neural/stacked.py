@@ -28,6 +28,7 @@ class StackedRun(run.Run):
         self._first_mean = torch.from_numpy(self.means_of * environment.means.shape[1]).to(agent.device)
         self._blocks = torch.arange(environment.blocks, device=agent.device)[:, None]
         self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
+        self._warm: set[bool] = set()
 
     def put(self, offers: np.ndarray, noise: np.ndarray) -> None:
         self.agent.put("offers", offers[self.seed_of].astype(np.int64))
@@ -104,13 +105,9 @@ class StackedRun(run.Run):
         torch.cuda.current_stream().wait_stream(side)
         self._warm.add(trains)
 
-    @property
-    def _warm(self) -> set[bool]:
-        return self.__dict__.setdefault("_warmed", set())
-
     def __getstate__(self) -> dict[str, Any]:
         # graphs are captured anew
-        return self.__dict__ | {"_graphs": {}, "_warmed": set()}
+        return self.__dict__ | {"_graphs": {}, "_warm": set()}
 
 
 def _rows(table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
