@@ -134,6 +134,7 @@ SIMULATE = ("simulate", "--environment", "finite-d10-100", "--agent", "ts")
         ((*SIMULATE, "--horizon", 0), "horizon 0: must be at least 1"),
         ((*SIMULATE, "--environment", "mushroom"), "data/prepared/mushroom.nc: no such file; run snakemake to make it"),
         (("aggregate", "--study", "mars", "--output", "a.nc"), "--study: found 'mars': must be one of "),
+        (("cost", "--study", "mars"), "--study: found 'mars': must be one of "),
         (("aggregate", "--study", "linear", "--output", "a.nc"), "results/quick/runs/finite-d10-100/ts/M0/"),
         (("figure", "--name", "pie", "--dataset", "a.nc", "a.pdf"), "--name: found 'pie': must be one of "),
         (

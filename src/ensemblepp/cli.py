@@ -335,12 +335,10 @@ def _publish(options: argparse.Namespace) -> None:
 
 def _cost(options: argparse.Namespace) -> None:
     from ensemblepp.config.loading import read_files
-    from ensemblepp.errors import ConfigError
     from ensemblepp.runs.costs import estimate
 
     config = read_files(**({"scale": options.scale} if options.scale else {}))
-    if options.study not in config.active_studies():
-        raise ConfigError(f"found '{options.study}': must be one of {', '.join(config.active_studies())}")
+    _require("--study", options.study, config.active_studies())
     print(f"{config.studies[options.study].title}: {estimate(config, options.study)}")
 
 
