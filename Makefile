@@ -42,7 +42,7 @@ paper:
 	@$(MAKE) --no-print-directory reproduce SCALE=paper
 
 test: $(INSTALLED)
-	@$(RUN) pytest -n auto --dist loadfile
+	@$(RUN) pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -15,3 +15,9 @@ def mirror() -> Path:
     if not folder.is_dir():
         pytest.skip("no raw data: set ENSEMBLEPP_MIRROR to a folder that holds uci/ and hatespeech/")
     return folder
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole runs of the workflow first: begun last, one would keep a process busy when the others have nothing left to do."""
+    items.sort(key=lambda item: item.get_closest_marker("workflow") is None)

@@ -58,8 +58,14 @@ class Project:
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in files}
 
 
-def copy_project(folder: Path, **environment: str) -> Project:
-    """The files that a fresh clone would have, with edits that are not committed yet."""
+def copy_project(folder: Path, *, compiled: bool = True, **environment: str) -> Project:
+    """The files that a fresh clone would have, with edits that are not committed yet.
+
+    Args:
+        folder: where to.
+        compiled: with what the sources have been compiled to here, which a fresh clone would compile anew.
+        environment: variables that snakemake runs with.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout
@@ -67,7 +73,17 @@ def copy_project(folder: Path, **environment: str) -> Project:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
+    if compiled:
+        share_compiled(ROOT, folder)
     clean = {key: value for key, value in os.environ.items() if key not in ("ENSEMBLEPP_MIRROR", "PYTHONPATH")}
     # what the mirror does not hold must not be looked for on the internet
     clean |= {"ENSEMBLEPP_UCI_URL": NOWHERE, "HF_ENDPOINT": NOWHERE}
     return Project(folder, clean | environment)
+
+
+def share_compiled(source: Path, target: Path) -> None:
+    """Give a copy of the project what another has compiled; cache files carry the digest of the sources they are made of."""
+    for path in source.glob("src/**/__pycache__/*.sealed"):
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
