@@ -21,3 +21,9 @@ def mirror() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs of the workflow first: begun last, one would keep a process busy when the others have nothing left to do."""
     items.sort(key=lambda item: item.get_closest_marker("workflow") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """A process more than there are processors: one waits for SLURM most of the time."""
+    return (os.cpu_count() or 1) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -14,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[1]
 HANGS = 3600
 
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refuses at once
+
+#: Gives processes that have loaded snakemake: about a hundred plans are asked for, and loading is half of one.
+LOADED = multiprocessing.get_context("forkserver")
+LOADED.set_forkserver_preload(["pytest", "snakemake.cli"])
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,16 @@ class Project:
 
     def planned(self, *arguments: str) -> dict[str, list[str]]:
         """What a run would make, by rule: outputs, but for the record that stands beside a run file."""
-        done = self.snakemake("--summary", *arguments)
-        assert done.returncode == 0, done.stdout
+        if "--config" not in arguments:
+            arguments += ("--config", "scale=smoke")
+        shown = self.folder / ".snakemake/summary"
+        shown.parent.mkdir(exist_ok=True)
+        process = LOADED.Process(target=snakemake_here, args=(self, ("--summary", *arguments), shown))
+        process.start()
+        process.join(HANGS)
+        assert process.exitcode == 0, shown.read_text()
         jobs: dict[str, list[str]] = {}
-        for line in done.stdout.splitlines():
+        for line in shown.read_text().splitlines():
             columns = line.split("\t")
             # other lines, such as the words at the start, have one column
             pending = columns[-1] == "update pending"
@@ -56,6 +67,20 @@ class Project:
         """The bytes of every run file; a killed writer's temporary file, whose name begins with a dot, is none."""
         files = self.folder.glob("results/smoke/runs/**/[!.]*.nc")
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in files}
+
+
+def snakemake_here(project: Project, arguments: tuple[str, ...], output: Path) -> None:
+    """What `python -m snakemake` does in a project, in this process; all that it says goes to a file."""
+    os.environ.clear()
+    os.environ.update(project.environment)
+    os.chdir(project.folder)
+    sys.path.insert(0, str(project.folder))
+    with output.open("w") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    from snakemake.cli import main
+
+    main(list(arguments))
 
 
 def copy_project(folder: Path, *, compiled: bool = True, **environment: str) -> Project:

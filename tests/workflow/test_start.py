@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from project import share_compiled
 
 pytestmark = pytest.mark.workflow
 
@@ -52,6 +53,7 @@ def test_a_configuration_fault_is_one_line_and_nothing_starts(bare, file, change
 
 
 def test_without_sources_the_studies_that_need_them_are_left_out(bare):
+    share_compiled(ROOT, bare.folder)
     done = bare.snakemake()
     assert done.returncode == 0, done.stdout
     said = [line for line in done.stdout.splitlines() if line.startswith("Left out: UCI classification bandits")]

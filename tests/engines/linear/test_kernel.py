@@ -205,10 +205,9 @@ json.dump([[run.action.tolist(), run.regret.tolist()] for run in runs], sys.stdo
 
 
 @pytest.mark.skipif(not llvmlite.binding.get_host_cpu_features().get("avx2"), reason="this processor has other registers")
-def test_a_processor_with_narrower_registers_plays_the_same_runs(tmp_path):
+def test_a_processor_with_narrower_registers_plays_the_same_runs():
     """Registers of 32 bytes, as without AVX-512: other panels and tiles; float64 agrees within 1e-6, mixed in its actions."""
     own = os.environ | {
-        "NUMBA_CACHE_DIR": str(tmp_path),
         "NUMBA_CPU_NAME": "haswell",
         "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma",
         "PYTHONPATH": os.pathsep.join(sys.path),
