@@ -46,5 +46,5 @@ def run_all(folder: Path, mirror: Path) -> None:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Project:
-    """A copy in which nothing has run and nothing is compiled, without mirror and network."""
-    return copy_project(tmp_path, compiled=False)
+    """A copy in which nothing has run, without mirror and network."""
+    return copy_project(tmp_path)

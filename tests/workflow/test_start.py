@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import share_compiled
+from project import copy_project
 
 pytestmark = pytest.mark.workflow
 
@@ -53,7 +53,6 @@ def test_a_configuration_fault_is_one_line_and_nothing_starts(bare, file, change
 
 
 def test_without_sources_the_studies_that_need_them_are_left_out(bare):
-    share_compiled(ROOT, bare.folder)
     done = bare.snakemake()
     assert done.returncode == 0, done.stdout
     said = [line for line in done.stdout.splitlines() if line.startswith("Left out: UCI classification bandits")]
@@ -79,8 +78,10 @@ def test_without_sources_fail_stops_at_once(bare):
     assert [path.name for path in (bare.folder / "results").iterdir()] == ["paper-scale"], "what the project tracks"
 
 
-def test_a_single_target_needs_only_its_own_data(bare):
-    done = bare.snakemake("results/smoke/runs/finite-d10-100/ts/M0/T50/seeds3-4.nc")
+def test_a_single_target_needs_only_its_own_data(tmp_path):
+    """In a fresh clone, which compiles what it plays."""
+    clone = copy_project(tmp_path, compiled=False)
+    done = clone.snakemake("results/smoke/runs/finite-d10-100/ts/M0/T50/seeds3-4.nc")
     assert done.returncode == 0, done.stdout
     assert "Left out" not in done.stdout
 
