@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import shutil
@@ -111,4 +112,6 @@ def share_compiled(source: Path, target: Path) -> None:
     for path in source.glob("src/**/__pycache__/*.sealed"):
         copy = target / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
+        # whoever compiles removes what older sources left
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copyfile(path, copy)
