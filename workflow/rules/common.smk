@@ -1,4 +1,5 @@
 # What all rules share: the checked configuration, wildcard constraints, the target list and the words at start and end.
+import atexit
 import functools
 import json
 import os
@@ -24,6 +25,7 @@ from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.registry import DATASETS
+from ensemblepp.runs import screen
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.warm_start import server as warm_server
@@ -161,8 +163,21 @@ def own_words(study):
     return {name: one.caption or f"made by {one.function}" for name, one in own if one and not one.caption_file}
 
 
+#: Holds "success" once all jobs are done, "nothing" if there were none to do.
+ENDED = set()
+
+# not of the processes that it starts for single jobs
+if workflow.is_main_process:
+    screen.shorten(workflow.logger_manager)
+    # no hook tells of it
+    screen.tell_nothing_to_be_done(workflow.logger_manager, lambda: ENDED.add("nothing"))
+
+
+@atexit.register
 def make_report():
-    """The report, once everything in it exists; not after a run for single targets."""
+    """The report, if `all` was asked for and is there; last of all, so that its path is the last line on the screen."""
+    if "left_out" not in config or workflow.dryrun or not ENDED & {"success", "nothing"}:
+        return
     from ensemblepp.runs.report import make
 
     try:
@@ -196,8 +211,8 @@ def record(outcome):
 
 
 onsuccess:
+    ENDED.add("success")
     record("success")
-    make_report()
     say_left_out()
 
 
