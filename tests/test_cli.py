@@ -18,6 +18,7 @@ import xarray as xr
 
 from ensemblepp.config.checks import CONFIG_FILES
 from ensemblepp.config.loading import read_files
+from ensemblepp.runs.by_hand import regret_in_words
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.specification import Block
 
@@ -76,10 +77,17 @@ def test_a_block_by_hand(folder):
     assert stored["seed"].values.tolist() == [2, 3, 4]
     beside = json.loads((folder / RUN).with_suffix(".json").read_text())
     assert {"seconds", "host", "versions"} <= beside.keys()
-    lines = done.stderr.splitlines()
+    # the first run on a machine says that it compiles
+    lines = [line for line in done.stderr.splitlines() if ": compiling" not in line]
     # rounds of three seeds, which are played one after the other
-    assert [line.split(":")[0] for line in lines] == ["finite-d10-100 linear-ensemble++ M=4 seeds 2-4"] * 3
-    assert [re.search(r"step (\d+)/90", line)[1] for line in lines] == ["30", "60", "90"]
+    assert [line.split(":")[0] for line in lines[:3]] == ["finite-d10-100 linear-ensemble++ M=4 seeds 2-4"] * 3
+    assert [re.search(r"step (\d+)/90", line)[1] for line in lines[:3]] == ["30", "60", "90"]
+    assert lines[3:-1] == list(regret_in_words(folder / RUN))
+    assert lines[-1] == f"to draw it: python -m ensemblepp plot {RUN}"
+    words = lines[-1].partition("ensemblepp ")[2].split()
+    done = run(folder, *words)
+    assert done.stdout == "regret.png\n", done.stderr
+    assert (folder / "regret.png").stat().st_size > 1000
 
 
 def test_a_block_as_the_workflow_asks_for_it_has_the_same_bytes(folder):
@@ -89,6 +97,7 @@ def test_a_block_as_the_workflow_asks_for_it_has_the_same_bytes(folder):
     done = run(folder, "simulate", "--spec", json.dumps(asked.spec), "--code", code, "--output", "new/run.nc")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
+    assert "regret" not in done.stderr, "a job of the workflow needs no words"
     assert (folder / "new/run.nc").read_bytes() == (folder / RUN).read_bytes()
 
 

@@ -55,7 +55,9 @@ def test_a_variable_says_that_they_may_go(folder):
     assert not (folder / "logs/paper").exists()
 
 
-@pytest.mark.parametrize(("answer", "kept"), [("y", ["paper-scale"]), ("", ["paper", "paper-scale"]), ("n", ["paper", "paper-scale"])])
+@pytest.mark.parametrize(
+    ("answer", "kept"), [("y", ["paper-scale"]), ("", ["paper", "paper-scale"]), ("n", ["paper", "paper-scale"])]
+)
 def test_on_a_terminal_it_asks(folder, answer, kept):
     clean(folder, answer=answer)
     assert left(folder) == kept

@@ -130,6 +130,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("output", type=Path, nargs="+", help="files to write; the suffix chooses the format")
         command.set_defaults(command=_figure if kind == "figure" else _table)
 
+    command = commands.add_parser("plot", help="draw run files, such as `simulate` writes: regret by agent and environment")
+    command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run files of equal horizons")
+    command.add_argument(
+        "--figure", default="nonlinear_regret", help="what to draw, as --name of figure (default nonlinear_regret)"
+    )
+    command.add_argument("--output", type=Path, default=Path("regret.png"), help=".pdf or .png (default regret.png)")
+    command.set_defaults(command=_plot)
+
     command = commands.add_parser("report", help="make results/<scale>/report.html where it is missing or out of date")
     command.add_argument("--config", help="the configuration as JSON (default: the files in config/)")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
@@ -186,10 +194,23 @@ def _simulate(options: argparse.Namespace) -> None:
         spec, output, code = block.spec, options.output or Path(block.path), fingerprint(*block.code)
     first, last = spec["seeds"]
     name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"
-    with Progress(spec["horizon"] * (last - first + 1), name) as progress:
+    with Progress(spec["horizon"] * (last - first + 1), name) as progress, progress.telling_of_compilation():
         run(spec, output, code=code, on_step=progress.step)
     if not options.spec:
+        from ensemblepp.runs.by_hand import regret_in_words
+
+        # not on standard output, which is the path for whoever calls this from a script
+        for line in regret_in_words(output):
+            print(line, file=sys.stderr)
+        print(f"to draw it: python -m ensemblepp plot {output}", file=sys.stderr, flush=True)
         print(output)
+
+
+def _plot(options: argparse.Namespace) -> None:
+    from ensemblepp.runs.by_hand import plot
+
+    plot(options.runs, options.output, _presentation("figures", options.figure))
+    print(options.output)
 
 
 def _serve(options: argparse.Namespace) -> None:

@@ -25,7 +25,9 @@ MANY = [f"results/quick/runs/line/ts/M0/T9/seeds{seed}-{seed}.nc" for seed in ra
 @contextmanager
 def manager(**settings: object) -> Iterator[LoggerManager]:
     """Snakemake's log with its own logger, whose screen is a text in memory."""
-    made = LoggerManager(logging.Logger("snakemake"), OutputSettings(**{"quiet": {Quietness.HOST, Quietness.REASON}} | settings))
+    made = LoggerManager(
+        logging.Logger("snakemake"), OutputSettings(**{"quiet": {Quietness.HOST, Quietness.REASON}} | settings)
+    )
     for handler in made.logger.handlers:
         if isinstance(handler, ColorizingTextHandler):
             handler.stream, handler.nocolor = io.StringIO(), True
