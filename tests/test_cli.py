@@ -153,7 +153,10 @@ SIMULATE = ("simulate", "--environment", "finite-d10-100", "--agent", "ts")
         (("table", "--name", "pie", "--dataset", "a.nc", "a.csv"), "--name: found 'pie': must be one of "),
         (("retrieve", "--file", "uci/iris", "--output", "a"), "--file: found 'uci/iris': must be one of uci/"),
         (("prepare", "--dataset", "iris", "--output", "a.nc", "raw"), "--dataset: found 'iris': must be one of mushroom, "),
-        (("check", "--dataset", "mushroom", "--output", "a.json", "raw"), "raw: no such file; `python -m ensemblepp retrieve`"),
+        (
+            ("check-data", "--dataset", "mushroom", "--output", "a.json", "raw"),
+            "raw: no such file; `python -m ensemblepp retrieve`",
+        ),
         (("report", "--scale", "huge"), "config/config.yaml: scale: found 'huge': input should be 'smoke', 'quick' or 'paper'"),
     ],
 )
@@ -223,7 +226,7 @@ MUSHROOM = "p,x,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,u\n"
         (MUSHROOM + MUSHROOM.replace("p,x", "z,x"), "line 2: unknown class in field 1 (expected e or p, found 'z')"),
     ],
 )
-@pytest.mark.parametrize(("command", "output"), [("check", "checked.json"), ("prepare", "prepared.nc")])
+@pytest.mark.parametrize(("command", "output"), [("check-data", "checked.json"), ("prepare", "prepared.nc")])
 def test_a_damaged_raw_file(folder, command, output, content, message):
     (folder / "raw.data").write_text(content)
     (folder / output).write_text("what was there")
@@ -234,7 +237,7 @@ def test_a_damaged_raw_file(folder, command, output, content, message):
 
 def test_whole_raw_files_are_checked_and_prepared(folder, mirror):
     raw = mirror / "uci/agaricus-lepiota.data"
-    done = run(folder, "check", "--dataset", "mushroom", "--output", "checked.json", raw)
+    done = run(folder, "check-data", "--dataset", "mushroom", "--output", "checked.json", raw)
     assert done.returncode == 0, done.stderr
     published = "e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe13ac360e"
     assert json.loads((folder / "checked.json").read_text()) == {"agaricus-lepiota.data": published}

@@ -24,11 +24,10 @@ def main(arguments: list[str] | None = None) -> int:
     from ensemblepp.errors import EnsembleError
 
     try:
-        options.command(options)
+        return options.command(options) or 0
     except EnsembleError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 #: What numba may be told by variables: where its cache lies, and which processor it compiles for. All others change the code.
@@ -78,12 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--output", type=Path, required=True)
     command.set_defaults(command=_retrieve)
 
-    command = commands.add_parser("check", help="check raw files line by line, without touching prepared data")
+    command = commands.add_parser("check-data", help="check raw files line by line, without touching prepared data")
     command.add_argument("--dataset", required=True)
     command.add_argument("--table", help=_TABLE)
     command.add_argument("--output", type=Path, required=True, help="JSON file to write when all is well")
     command.add_argument("raw", type=Path, nargs="+")
-    command.set_defaults(command=_check)
+    command.set_defaults(command=_check_data)
 
     command = commands.add_parser("prepare", help="raw files to one prepared netCDF file")
     command.add_argument("--dataset", required=True)
@@ -142,6 +141,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--config", help="the configuration as JSON (default: the files in config/)")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_report)
+
+    command = commands.add_parser(
+        "check", help="verify results: whole, of the present configuration and code, finite; changes nothing"
+    )
+    words = "files or folders under results/ (default: the configured scale's); run from the folder that holds the Snakefile"
+    command.add_argument("paths", type=Path, nargs="*", metavar="PATH", help=words)
+    command.set_defaults(command=_check)
 
     command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
@@ -229,7 +235,7 @@ def _retrieve(options: argparse.Namespace) -> None:
     print(f"{options.file}: from {where}", file=sys.stderr)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check_data(options: argparse.Namespace) -> None:
     import hashlib
     import tempfile
 
@@ -354,6 +360,38 @@ def _require(option: str, found: str, allowed: Collection[str]) -> None:
 
     if found not in allowed:
         raise ConfigError(f"{option}: found '{found}': must be one of {', '.join(allowed)}")
+
+
+def _check(options: argparse.Namespace) -> int:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.errors import ConfigError
+    from ensemblepp.runs import verification
+    from ensemblepp.runs.progress import Progress
+    from ensemblepp.runs.publish import FOLDER
+
+    config = read_files()
+    faulty = 0
+    for path in options.paths or [Path(config.results)]:
+        place = Path(os.path.relpath(path))
+        if place.parts[:1] != ("results",) or len(place.parts) < 2:
+            raise ConfigError(f"{path}: must lie under results/<scale>")
+        files = verification.files(place)
+        with Progress(max(len(files), 1), f"checking {place}") as progress:
+            if place.is_relative_to(FOLDER):
+                findings = list(verification.verify_published(files, progress.step))
+            else:
+                config = read_files(scale=place.parts[1])
+                findings = list(verification.verify(config, files, progress.step))
+        for finding in findings:
+            print(f"{finding.fault}: {finding.path}: {finding.reason}")
+        faulty += len(findings)
+        counts = [(fault, sum(finding.fault == fault for finding in findings)) for fault in verification.FAULTS]
+        words = ", ".join(f"{count} {fault}" for fault, count in counts if count) or "all in order"
+        print(f"{place}: {len(files)} files, {words}")
+        if place == Path(config.results):
+            for study, absent in verification.missing(config).items():
+                print(f"not made yet: {len(absent)} files of study {study}, {absent[0]} for one")
+    return int(faulty > 0)
 
 
 def _publish(options: argparse.Namespace) -> None:
