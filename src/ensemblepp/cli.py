@@ -149,13 +149,18 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("paths", type=Path, nargs="*", metavar="PATH", help=words)
     command.set_defaults(command=_check)
 
+    command = commands.add_parser("why", help="what snakemake would make anew, and because of which edit; makes nothing")
+    command.add_argument("targets", nargs="*", metavar="TARGET", help="files or rules, as snakemake takes them (default: all)")
+    command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
+    command.set_defaults(command=_why)
+
     command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
     command.add_argument("--folder", type=Path, default=Path("results/paper-scale"))
     command.set_defaults(command=_publish)
 
-    command = commands.add_parser("cost", help="what a study's missing runs would take, from short runs of each")
-    command.add_argument("--study", required=True)
+    command = commands.add_parser("cost", help="what all studies' missing runs would take, from runs that were made here")
+    command.add_argument("--study", help="one study, from short runs of its blocks instead: exact, and minutes long")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_cost)
 
@@ -394,6 +399,14 @@ def _check(options: argparse.Namespace) -> int:
     return int(faulty > 0)
 
 
+def _why(options: argparse.Namespace) -> None:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.runs.reasons import why
+
+    for line in why(read_files(**({"scale": options.scale} if options.scale else {})), options.targets):
+        print(line)
+
+
 def _publish(options: argparse.Namespace) -> None:
     from ensemblepp.config.loading import read_files
     from ensemblepp.runs.publish import publish
@@ -407,8 +420,18 @@ def _cost(options: argparse.Namespace) -> None:
     from ensemblepp.runs.costs import estimate
 
     config = read_files(**({"scale": options.scale} if options.scale else {}))
+    if options.study is None:
+        from ensemblepp.runs.budget import budgets, in_words
+
+        studies, total = budgets(config)
+        rows = [(name, *one.cells()) for name, one in (*studies.items(), ("total", total))]
+        _print_rows([("study", *total.HEADINGS), *rows])
+        for line in in_words(total):
+            print(line)
+        return
     _require("--study", options.study, config.active_studies())
-    print(f"{config.studies[options.study].title}: {estimate(config, options.study)}")
+    words = estimate(config, options.study, lambda path: print(f"short runs of {path}", file=sys.stderr, flush=True))
+    print(f"{config.studies[options.study].title}: {words}")
 
 
 def _report(options: argparse.Namespace) -> None:

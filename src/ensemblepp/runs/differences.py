@@ -15,6 +15,9 @@ def differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in dict.fromkeys([*before, *now]):
             yield from differences(before.get(key, _ABSENT), now.get(key, _ABSENT), f"{place}.{key}".lstrip("."))
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now) and before != now:
+        for position, (one, other) in enumerate(zip(before, now, strict=True)):
+            yield from differences(one, other, f"{place}.{position}")
     elif before is _ABSENT:
         yield f"{place}: is {_shown(now)}, was not there"
     elif now is _ABSENT:

@@ -22,7 +22,7 @@ _SHOWN = 5
 def shorten(manager: LoggerManager) -> None:
     """Shorten what Snakemake writes to the screen; the log file that it keeps stays as it is.
 
-    Its own logger writes a line per job, wherever that goes. The logger plugin "rich" draws bars: to them the time left is added.
+    Its own logger writes a line per job, wherever that goes. The logger plugin "rich" draws bars, which get the time left.
     """
     for handler in manager.logger.handlers:
         if isinstance(handler, ColorizingTextHandler):
