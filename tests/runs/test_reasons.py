@@ -138,8 +138,8 @@ def test_a_setting_is_told_once_for_all_blocks(folder):
 
 
 def test_files_that_are_missing(folder):
-    Path("results/quick/tables/small-final.csv").unlink()
-    missing = "missing: results/quick/tables/small-final.csv"
+    Path("results/quick/tables/small-final.md").unlink()
+    missing = "missing: results/quick/tables/small-final.md"
     assert lines() == [f"study's figures and tables, results/quick/tables/small-final.md: {missing}"]
     # of what follows from another job, Snakemake asks no more
     Path(RUNS[1]).unlink()
