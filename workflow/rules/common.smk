@@ -163,27 +163,33 @@ def own_words(study):
     return {name: one.caption or f"made by {one.function}" for name, one in own if one and not one.caption_file}
 
 
-#: Holds "success" once all jobs are done, "nothing" if there were none to do.
-ENDED = set()
+#: What is said last of all, when Snakemake's own words are over.
+LAST_WORDS = []
+
+
+@atexit.register
+def say_last_words():
+    for line in LAST_WORDS:
+        print(line, file=sys.stderr)
+
+
+def make_report():
+    """The report, if `all` was asked for and is there; not after a run for single targets."""
+    if "left_out" not in config or workflow.dryrun:
+        return
+    from ensemblepp.runs.report import make
+
+    try:
+        LAST_WORDS.append(f"Report: {make(CONFIG)}")
+    except ResultError as error:
+        LAST_WORDS.append(f"No report: {error}")
+
 
 # not of the processes that it starts for single jobs
 if workflow.is_main_process:
     screen.shorten(workflow.logger_manager)
     # no hook tells of it
-    screen.tell_nothing_to_be_done(workflow.logger_manager, lambda: ENDED.add("nothing"))
-
-
-@atexit.register
-def make_report():
-    """The report, if `all` was asked for and is there; last of all, so that its path is the last line on the screen."""
-    if "left_out" not in config or workflow.dryrun or not ENDED & {"success", "nothing"}:
-        return
-    from ensemblepp.runs.report import make
-
-    try:
-        print(f"Report: {make(CONFIG)}", file=sys.stderr)
-    except ResultError as error:
-        print(f"No report: {error}", file=sys.stderr)
+    screen.tell_nothing_to_be_done(workflow.logger_manager, make_report)
 
 
 # a hook of the process that runs the workflow, not of a job on a cluster
@@ -211,8 +217,8 @@ def record(outcome):
 
 
 onsuccess:
-    ENDED.add("success")
     record("success")
+    make_report()
     say_left_out()
 
 

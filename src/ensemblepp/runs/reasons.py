@@ -2,7 +2,7 @@
 
 The reasons are Snakemake's own, of a dry run in this process; what its records and the run files hold tells the rest. Code is
 recorded as a hash: which module was edited is found by comparison with the commit that a run was made at, where git knows it.
-Once a job follows from another one, Snakemake asks for no reasons of its own, and neither can this.
+Of a job that follows from another one, Snakemake compares no settings and no code, and neither can this.
 """
 
 from __future__ import annotations
