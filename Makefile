@@ -8,7 +8,7 @@
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint
 #   make docs        copy what README shows from results/quick to docs/quick
 #   make lock        renew requirements.lock from pyproject.toml
-#   make clean       remove results and logs (data and .venv stay)
+#   make clean       remove results and logs (data and .venv stay); results at the paper's scale only if you say so
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -20,19 +20,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RUN := $(BIN)/python -m
+# bars on a terminal; a line per job in a file, as CI and clusters keep
+LOGGER := $$(test -t 2 && echo --logger rich)
 LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
 .PHONY: reproduce report linear publish paper test lint docs lock clean install
 
 reproduce: $(INSTALLED)
-	@$(RUN) snakemake --cores all --config scale=$(SCALE)
-	@$(RUN) ensemblepp report --scale $(SCALE)
+	@$(RUN) snakemake --cores all $(LOGGER) --config scale=$(SCALE)
 
 report: $(INSTALLED)
 	@$(RUN) ensemblepp report --scale $(SCALE)
 
 linear: $(INSTALLED)
-	@$(RUN) snakemake --cores all $(addprefix study_,$(LINEAR)) --config scale=paper
+	@$(RUN) snakemake --cores all $(LOGGER) $(addprefix study_,$(LINEAR)) --config scale=paper
 	@$(RUN) ensemblepp publish
 
 publish: $(INSTALLED)
@@ -74,5 +75,14 @@ lock:
 	@mv requirements.lock.new requirements.lock
 	@rm -rf .venv-lock
 
+# hours of work are not thrown away by a habit: without a terminal to ask on, they stay unless CLEAN_PAPER=yes
 clean:
-	rm -rf results/smoke results/quick results/paper logs
+	@rm -rf results/smoke results/quick logs/smoke logs/quick logs/data
+	@if [ -e results/paper ]; then \
+		answer=$(CLEAN_PAPER); \
+		if [ -z "$$answer" ] && [ -t 0 ]; then read -r -p "remove results/paper ($$(du -sh results/paper | cut -f1)) and its logs, too? [y/N] " answer; fi; \
+		case "$$answer" in \
+			[yY]|[yY]es) rm -rf results/paper logs/paper;; \
+			*) echo "kept: results/paper and logs/paper (to remove them: make clean CLEAN_PAPER=yes)";; \
+		esac; \
+	fi

@@ -7,3 +7,5 @@ rule default:
     default_target: True
     input:
         rules.all.input,
+    message:
+        f"all of scale {CONFIG.scale} is there"

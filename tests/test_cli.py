@@ -18,6 +18,7 @@ import xarray as xr
 
 from ensemblepp.config.checks import CONFIG_FILES
 from ensemblepp.config.loading import read_files
+from ensemblepp.runs.by_hand import regret_in_words
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.specification import Block
 
@@ -76,10 +77,17 @@ def test_a_block_by_hand(folder):
     assert stored["seed"].values.tolist() == [2, 3, 4]
     beside = json.loads((folder / RUN).with_suffix(".json").read_text())
     assert {"seconds", "host", "versions"} <= beside.keys()
-    lines = done.stderr.splitlines()
+    # the first run on a machine says that it compiles
+    lines = [line for line in done.stderr.splitlines() if ": compiling" not in line]
     # rounds of three seeds, which are played one after the other
-    assert [line.split(":")[0] for line in lines] == ["finite-d10-100 linear-ensemble++ M=4 seeds 2-4"] * 3
-    assert [re.search(r"step (\d+)/90", line)[1] for line in lines] == ["30", "60", "90"]
+    assert [line.split(":")[0] for line in lines[:3]] == ["finite-d10-100 linear-ensemble++ M=4 seeds 2-4"] * 3
+    assert [re.search(r"step (\d+)/90", line)[1] for line in lines[:3]] == ["30", "60", "90"]
+    assert lines[3:-1] == list(regret_in_words(folder / RUN))
+    assert lines[-1] == f"to draw it: python -m ensemblepp plot {RUN}"
+    words = lines[-1].partition("ensemblepp ")[2].split()
+    done = run(folder, *words)
+    assert done.stdout == "regret.png\n", done.stderr
+    assert (folder / "regret.png").stat().st_size > 1000
 
 
 def test_a_block_as_the_workflow_asks_for_it_has_the_same_bytes(folder):
@@ -89,6 +97,7 @@ def test_a_block_as_the_workflow_asks_for_it_has_the_same_bytes(folder):
     done = run(folder, "simulate", "--spec", json.dumps(asked.spec), "--code", code, "--output", "new/run.nc")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
+    assert "regret" not in done.stderr, "a job of the workflow needs no words"
     assert (folder / "new/run.nc").read_bytes() == (folder / RUN).read_bytes()
 
 
@@ -144,7 +153,10 @@ SIMULATE = ("simulate", "--environment", "finite-d10-100", "--agent", "ts")
         (("table", "--name", "pie", "--dataset", "a.nc", "a.csv"), "--name: found 'pie': must be one of "),
         (("retrieve", "--file", "uci/iris", "--output", "a"), "--file: found 'uci/iris': must be one of uci/"),
         (("prepare", "--dataset", "iris", "--output", "a.nc", "raw"), "--dataset: found 'iris': must be one of mushroom, "),
-        (("check", "--dataset", "mushroom", "--output", "a.json", "raw"), "raw: no such file; `python -m ensemblepp retrieve`"),
+        (
+            ("check-data", "--dataset", "mushroom", "--output", "a.json", "raw"),
+            "raw: no such file; `python -m ensemblepp retrieve`",
+        ),
         (("report", "--scale", "huge"), "config/config.yaml: scale: found 'huge': input should be 'smoke', 'quick' or 'paper'"),
     ],
 )
@@ -214,7 +226,7 @@ MUSHROOM = "p,x,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,u\n"
         (MUSHROOM + MUSHROOM.replace("p,x", "z,x"), "line 2: unknown class in field 1 (expected e or p, found 'z')"),
     ],
 )
-@pytest.mark.parametrize(("command", "output"), [("check", "checked.json"), ("prepare", "prepared.nc")])
+@pytest.mark.parametrize(("command", "output"), [("check-data", "checked.json"), ("prepare", "prepared.nc")])
 def test_a_damaged_raw_file(folder, command, output, content, message):
     (folder / "raw.data").write_text(content)
     (folder / output).write_text("what was there")
@@ -225,7 +237,7 @@ def test_a_damaged_raw_file(folder, command, output, content, message):
 
 def test_whole_raw_files_are_checked_and_prepared(folder, mirror):
     raw = mirror / "uci/agaricus-lepiota.data"
-    done = run(folder, "check", "--dataset", "mushroom", "--output", "checked.json", raw)
+    done = run(folder, "check-data", "--dataset", "mushroom", "--output", "checked.json", raw)
     assert done.returncode == 0, done.stderr
     published = "e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe13ac360e"
     assert json.loads((folder / "checked.json").read_text()) == {"agaricus-lepiota.data": published}

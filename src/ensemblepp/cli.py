@@ -24,11 +24,10 @@ def main(arguments: list[str] | None = None) -> int:
     from ensemblepp.errors import EnsembleError
 
     try:
-        options.command(options)
+        return options.command(options) or 0
     except EnsembleError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 #: What numba may be told by variables: where its cache lies, and which processor it compiles for. All others change the code.
@@ -78,12 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--output", type=Path, required=True)
     command.set_defaults(command=_retrieve)
 
-    command = commands.add_parser("check", help="check raw files line by line, without touching prepared data")
+    command = commands.add_parser("check-data", help="check raw files line by line, without touching prepared data")
     command.add_argument("--dataset", required=True)
     command.add_argument("--table", help=_TABLE)
     command.add_argument("--output", type=Path, required=True, help="JSON file to write when all is well")
     command.add_argument("raw", type=Path, nargs="+")
-    command.set_defaults(command=_check)
+    command.set_defaults(command=_check_data)
 
     command = commands.add_parser("prepare", help="raw files to one prepared netCDF file")
     command.add_argument("--dataset", required=True)
@@ -130,18 +129,38 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("output", type=Path, nargs="+", help="files to write; the suffix chooses the format")
         command.set_defaults(command=_figure if kind == "figure" else _table)
 
+    command = commands.add_parser("plot", help="draw run files, such as `simulate` writes: regret by agent and environment")
+    command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run files of equal horizons")
+    command.add_argument(
+        "--figure", default="nonlinear_regret", help="what to draw, as --name of figure (default nonlinear_regret)"
+    )
+    command.add_argument("--output", type=Path, default=Path("regret.png"), help=".pdf or .png (default regret.png)")
+    command.set_defaults(command=_plot)
+
     command = commands.add_parser("report", help="make results/<scale>/report.html where it is missing or out of date")
     command.add_argument("--config", help="the configuration as JSON (default: the files in config/)")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_report)
+
+    command = commands.add_parser(
+        "check", help="verify results: whole, of the present configuration and code, finite; changes nothing"
+    )
+    words = "files or folders under results/ (default: the configured scale's); run from the folder that holds the Snakefile"
+    command.add_argument("paths", type=Path, nargs="*", metavar="PATH", help=words)
+    command.set_defaults(command=_check)
+
+    command = commands.add_parser("why", help="what snakemake would make anew, and because of which edit; makes nothing")
+    command.add_argument("targets", nargs="*", metavar="TARGET", help="files or rules, as snakemake takes them (default: all)")
+    command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
+    command.set_defaults(command=_why)
 
     command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
     command.add_argument("--folder", type=Path, default=Path("results/paper-scale"))
     command.set_defaults(command=_publish)
 
-    command = commands.add_parser("cost", help="what a study's missing runs would take, from short runs of each")
-    command.add_argument("--study", required=True)
+    command = commands.add_parser("cost", help="what all studies' missing runs would take, from runs that were made here")
+    command.add_argument("--study", help="one study, from short runs of its blocks instead: exact, and minutes long")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_cost)
 
@@ -186,10 +205,23 @@ def _simulate(options: argparse.Namespace) -> None:
         spec, output, code = block.spec, options.output or Path(block.path), fingerprint(*block.code)
     first, last = spec["seeds"]
     name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"
-    with Progress(spec["horizon"] * (last - first + 1), name) as progress:
+    with Progress(spec["horizon"] * (last - first + 1), name) as progress, progress.telling_of_compilation():
         run(spec, output, code=code, on_step=progress.step)
     if not options.spec:
+        from ensemblepp.runs.by_hand import regret_in_words
+
+        # not on standard output, which is the path for whoever calls this from a script
+        for line in regret_in_words(output):
+            print(line, file=sys.stderr)
+        print(f"to draw it: python -m ensemblepp plot {output}", file=sys.stderr, flush=True)
         print(output)
+
+
+def _plot(options: argparse.Namespace) -> None:
+    from ensemblepp.runs.by_hand import plot
+
+    plot(options.runs, options.output, _presentation("figures", options.figure))
+    print(options.output)
 
 
 def _serve(options: argparse.Namespace) -> None:
@@ -208,7 +240,7 @@ def _retrieve(options: argparse.Namespace) -> None:
     print(f"{options.file}: from {where}", file=sys.stderr)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check_data(options: argparse.Namespace) -> None:
     import hashlib
     import tempfile
 
@@ -335,6 +367,46 @@ def _require(option: str, found: str, allowed: Collection[str]) -> None:
         raise ConfigError(f"{option}: found '{found}': must be one of {', '.join(allowed)}")
 
 
+def _check(options: argparse.Namespace) -> int:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.errors import ConfigError
+    from ensemblepp.runs import verification
+    from ensemblepp.runs.progress import Progress
+    from ensemblepp.runs.publish import FOLDER
+
+    config = read_files()
+    faulty = 0
+    for path in options.paths or [Path(config.results)]:
+        place = Path(os.path.relpath(path))
+        if place.parts[:1] != ("results",) or len(place.parts) < 2:
+            raise ConfigError(f"{path}: must lie under results/<scale>")
+        files = verification.files(place)
+        with Progress(max(len(files), 1), f"checking {place}") as progress:
+            if place.is_relative_to(FOLDER):
+                findings = list(verification.verify_published(files, progress.step))
+            else:
+                config = read_files(scale=place.parts[1])
+                findings = list(verification.verify(config, files, progress.step))
+        for finding in findings:
+            print(f"{finding.fault}: {finding.path}: {finding.reason}")
+        faulty += len(findings)
+        counts = [(fault, sum(finding.fault == fault for finding in findings)) for fault in verification.FAULTS]
+        words = ", ".join(f"{count} {fault}" for fault, count in counts if count) or "all in order"
+        print(f"{place}: {len(files)} files, {words}")
+        if place == Path(config.results):
+            for study, absent in verification.missing(config).items():
+                print(f"not made yet: {len(absent)} files of study {study}, {absent[0]} for one")
+    return int(faulty > 0)
+
+
+def _why(options: argparse.Namespace) -> None:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.runs.reasons import why
+
+    for line in why(read_files(**({"scale": options.scale} if options.scale else {})), options.targets):
+        print(line)
+
+
 def _publish(options: argparse.Namespace) -> None:
     from ensemblepp.config.loading import read_files
     from ensemblepp.runs.publish import publish
@@ -348,8 +420,18 @@ def _cost(options: argparse.Namespace) -> None:
     from ensemblepp.runs.costs import estimate
 
     config = read_files(**({"scale": options.scale} if options.scale else {}))
+    if options.study is None:
+        from ensemblepp.runs.budget import budgets, in_words
+
+        studies, total = budgets(config)
+        rows = [(name, *one.cells()) for name, one in (*studies.items(), ("total", total))]
+        _print_rows([("study", *total.HEADINGS), *rows])
+        for line in in_words(total):
+            print(line)
+        return
     _require("--study", options.study, config.active_studies())
-    print(f"{config.studies[options.study].title}: {estimate(config, options.study)}")
+    words = estimate(config, options.study, lambda path: print(f"short runs of {path}", file=sys.stderr, flush=True))
+    print(f"{config.studies[options.study].title}: {words}")
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pty
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import termios
 
+import numba
 import pytest
 
 from ensemblepp.runs import progress
@@ -118,3 +120,32 @@ def test_a_bar_on_a_terminal():
     assert process.returncode == 0
     assert re.search(r"\rcounting: 100%\|.+\| 50/50 \[", shown)
     assert "left" not in shown, "no lines beside the bar"
+
+
+COMPILED = """
+import numba
+
+def double(value):
+    return 2 * value
+
+def triple(value):
+    return 3 * value
+"""
+
+
+def test_that_numba_compiles_is_said_once_and_only_when_it_does(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "small_module.py").write_text(COMPILED)
+    monkeypatch.syspath_prepend(tmp_path)
+    functions = importlib.import_module("small_module")
+
+    def told(*called: str) -> list[str]:
+        with Progress(1, "counting") as counter, counter.telling_of_compilation():
+            for name in called:
+                assert numba.njit(cache=True)(getattr(functions, name))(2) in (4, 6)
+        return capsys.readouterr().err.splitlines()
+
+    assert told("double", "triple") == ["counting: compiling (half a minute; later runs find the code in the cache)"]
+    assert told("double", "triple") == [], "found in the cache"
+    numba.njit(functions.double)(2.0)
+    assert capsys.readouterr().err == "", "nobody listens any more"

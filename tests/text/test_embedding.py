@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import socket
@@ -248,3 +249,38 @@ def test_more_posts_than_there_are(minilm, posts, tmp_path):
         embed_posts(posts, tmp_path / "out.nc", folder=minilm, first=4, last=6, pooling="mean", max_tokens=32)
     assert str(fault.value) == f"{posts}: has 6 posts, post 6 is asked for; lower environments.*.posts"
     assert not (tmp_path / "out.nc").exists()
+
+
+class Trap:
+    """An object whose pickle, when it is loaded, makes the file "sprung"."""
+
+    def __reduce__(self):
+        return (open, (os.environ["TRAP"], "w"))
+
+
+@pytest.fixture
+def trapped(minilm, tmp_path, monkeypatch):
+    """A copy of a model's folder, and the file that its code would make."""
+    shutil.copytree(minilm, tmp_path / "model")
+    monkeypatch.setenv("TRAP", str(tmp_path / "sprung"))
+    return tmp_path / "model", tmp_path / "sprung"
+
+
+def test_code_in_a_models_folder_is_not_run(trapped, minilm):
+    folder, sprung = trapped
+    (folder / "modeling_trap.py").write_text("import os\nopen(os.environ['TRAP'], 'w')\nclass Model: pass\n")
+    configuration = json.loads((folder / "config.json").read_text())
+    configuration["auto_map"] = {"AutoModel": "modeling_trap.Model", "AutoConfig": "modeling_trap.Model"}
+    (folder / "config.json").write_text(json.dumps(configuration))
+    assert np.array_equal(Embedder(folder, "mean")(TEXTS[:1]), Embedder(minilm, "mean")(TEXTS[:1]))
+    assert not sprung.exists()
+
+
+def test_weights_that_are_a_pickle_are_refused(trapped):
+    folder, sprung = trapped
+    for weights in folder.glob("*.safetensors"):
+        weights.unlink()
+    torch.save({"weights": Trap()}, folder / "pytorch_model.bin")
+    with pytest.raises(OSError, match="safetensors"):
+        Embedder(folder, "mean")
+    assert not sprung.exists()

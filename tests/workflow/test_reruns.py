@@ -66,6 +66,17 @@ def test_a_run_makes_everything_and_a_second_one_nothing(smoke):
     assert "Nothing to be done" in done.stdout
 
 
+def test_the_screen_holds_a_line_per_job_and_the_reports_path_last(smoke):
+    lines = (smoke.folder / "first-run.log").read_text().splitlines()
+    jobs = [line for line in lines if re.match(r"\[\d\d:\d\d:\d\d\] .+ \(\d+ of \d+ done(, about .+ left)?\)$", line)]
+    total = int(re.search(r"of (\d+) done", jobs[-1])[1])
+    assert len(jobs) == total
+    assert len(lines) < total + 60
+    assert max(map(len, lines)) < 400, "no list of inputs"
+    report = smoke.folder / "results/smoke/report.html"
+    assert [line for line in lines if "report.html" in line] == lines[-1:] == [f"Report: {report}"]
+
+
 def test_the_report_stands_alone(smoke):
     report = (smoke.folder / "results/smoke/report.html").read_text()
     assert not re.search(r'(src|href)="https?://[^"]+\.(js|css)"', report)

@@ -1,4 +1,5 @@
 # What all rules share: the checked configuration, wildcard constraints, the target list and the words at start and end.
+import atexit
 import functools
 import json
 import os
@@ -24,6 +25,7 @@ from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.registry import DATASETS
+from ensemblepp.runs import screen
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.warm_start import server as warm_server
@@ -161,14 +163,33 @@ def own_words(study):
     return {name: one.caption or f"made by {one.function}" for name, one in own if one and not one.caption_file}
 
 
+#: What is said last of all, when Snakemake's own words are over.
+LAST_WORDS = []
+
+
+@atexit.register
+def say_last_words():
+    for line in LAST_WORDS:
+        print(line, file=sys.stderr)
+
+
 def make_report():
-    """The report, once everything in it exists; not after a run for single targets."""
+    """The report, if `all` was asked for and is there; not after a run for single targets."""
+    if "left_out" not in config or workflow.dryrun:
+        return
     from ensemblepp.runs.report import make
 
     try:
-        print(f"Report: {make(CONFIG)}", file=sys.stderr)
+        LAST_WORDS.append(f"Report: {make(CONFIG)}")
     except ResultError as error:
-        print(f"No report: {error}", file=sys.stderr)
+        LAST_WORDS.append(f"No report: {error}")
+
+
+# not of the processes that it starts for single jobs
+if workflow.is_main_process:
+    screen.shorten(workflow.logger_manager)
+    # no hook tells of it
+    screen.tell_nothing_to_be_done(workflow.logger_manager, make_report)
 
 
 # a hook of the process that runs the workflow, not of a job on a cluster

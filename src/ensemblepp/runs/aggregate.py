@@ -49,7 +49,7 @@ def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
         for size in run["sizes"]:
             for seeds in plan["seed_blocks"]:
                 block = Block(plan["results"], run["spec"] | {"ensemble_size": size, "seeds": list(seeds)})
-                data = _read_block(block, run["code"])
+                data = read_block(block, run["code"])
                 specs.append(block.spec)
                 codes[block.path] = run["code"]
                 for agent in run["agents"]:
@@ -106,7 +106,8 @@ def _laws_of(agent: Mapping[str, str], data: xr.Dataset) -> xr.Dataset:
     return chain.assign_coords(reference=["none"], perturbation=["none"])
 
 
-def _read_block(block: Block, code: str) -> xr.Dataset:
+def read_block(block: Block, code: str) -> xr.Dataset:
+    """A block's run file, if it is the one that is asked for; else ResultError, as of `aggregate`."""
     path, spec = block.path, block.spec
     data = read_dataset(path, finite=("regret", "reward"))
     stored = json.loads(data.attrs["spec"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from numpy.polynomial import Polynomial
@@ -21,10 +21,11 @@ from ensemblepp.storage.datasets import write_json
 ROUNDS = (200, 300, 400)
 
 
-def estimate(config: Config, study: str) -> str:
+def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambda name: None) -> str:
     """CPU hours of the blocks of `study` that do not exist, in words; what they need if their data are not here.
 
     Blocks that differ in their seeds alone cost the same, and one of them is measured. What is said is kept for `recorded`.
+    `on_block` is told which block is measured next.
     """
     missing = [block for block in config.blocks(study) if not Path(block.path).exists()]
     if not missing:
@@ -33,7 +34,7 @@ def estimate(config: Config, study: str) -> str:
     if absent:
         words = f"needs `{absent[0]}`" + (f" and {len(absent) - 1} more files" if len(absent) > 1 else "")
     else:
-        words = f"about {_hours(missing):.1f} CPU hours for {len(missing)} run blocks"
+        words = f"about {_hours(missing, on_block):.1f} CPU hours for {len(missing)} run blocks"
     write_json(_records(config) | {study: words}, _file(config))
     return words
 
@@ -44,7 +45,7 @@ def recorded(config: Config, study: str) -> str:
     return _records(config).get(study, unknown)
 
 
-def _hours(blocks: Sequence[Block]) -> float:
+def _hours(blocks: Sequence[Block], on_block: Callable[[str], None]) -> float:
     """CPU hours of all `blocks`."""
     seconds: dict[str, float] = {}
     total = 0.0
@@ -52,6 +53,7 @@ def _hours(blocks: Sequence[Block]) -> float:
         first, last = block.spec["seeds"]
         alike = canonical_json(block.spec | {"seeds": last - first})
         if alike not in seconds:
+            on_block(block.path)
             seconds[alike] = block_seconds(block)
         total += seconds[alike]
     return total / 3600

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 
 
 class Progress:
@@ -24,6 +26,34 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
+
+    @contextlib.contextmanager
+    def telling_of_compilation(self) -> Iterator[None]:
+        """Say so when numba compiles, once: the first step then takes long. Code that is found in the cache is not compiled."""
+        from numba.core import event
+
+        progress = self
+
+        class Once(event.Listener):
+            said = False
+
+            def on_start(self, event: event.Event) -> None:
+                if not self.said:
+                    self.said = True
+                    progress.say("compiling (half a minute; later runs find the code in the cache)")
+
+            def on_end(self, event: event.Event) -> None:
+                pass
+
+        with event.install_listener("numba:compile", Once()):
+            yield
+
+    def say(self, words: str) -> None:
+        """A line, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.write(f"{self._name}: {words}", file=sys.stderr)
+        else:
+            print(f"{self._name}: {words}", file=sys.stderr, flush=True)
 
     def step(self, count: int = 1) -> None:
         """`count` more steps are done."""

@@ -39,8 +39,10 @@ class Embedder:
         os.environ["HF_HUB_OFFLINE"] = "1"
         from transformers import AutoModel, AutoTokenizer
 
-        self._tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        self._model = AutoModel.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
+        # said and not left to defaults: nothing in the folder is run, and no weights are unpickled
+        closed = {"local_files_only": True, "trust_remote_code": False}
+        self._tokenizer = AutoTokenizer.from_pretrained(str(folder), **closed)
+        self._model = AutoModel.from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True, **closed)
         self._model.to(device).eval()
         self._pooling, self._device = pooling, device
         positions = getattr(self._model.config, "max_position_embeddings", max_tokens)
