@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import netCDF4
@@ -17,7 +18,8 @@ import pytest
 import xarray as xr
 
 from ensemblepp.errors import ResultError
-from ensemblepp.storage.datasets import atomic_path, read_dataset, write_dataset, write_json
+from ensemblepp.storage.datasets import atomic_path, read_dataset, read_json, write_dataset, write_json
+from ensemblepp.storage.seals import add_seal
 
 
 def dataset(value: float = 1.0) -> xr.Dataset:
@@ -91,7 +93,9 @@ def test_permissions_follow_the_umask(tmp_path, mask, mode):
 def test_json_has_sorted_keys_and_keeps_letters(tmp_path):
     write_json({"b": [1, 2.5], "a": "müde"}, tmp_path / "new" / "a.json")
     text = (tmp_path / "new/a.json").read_text(encoding="utf-8")
-    assert text == '{\n  "a": "müde",\n  "b": [\n    1,\n    2.5\n  ]\n}\n'
+    text = re.sub("[0-9a-f]{64}", "checksum of the rest", text)
+    assert text == '{\n  "a": "müde",\n  "b": [\n    1,\n    2.5\n  ],\n  "sha256": "checksum of the rest"\n}\n'
+    assert read_json(tmp_path / "new" / "a.json") == {"b": [1, 2.5], "a": "müde"}
     assert names(tmp_path / "new") == ["a.json"]
 
 
@@ -129,10 +133,10 @@ def test_what_reads_back_differently_is_refused(tmp_path, monkeypatch):
 
 def test_a_failed_json_keeps_the_old_file(tmp_path):
     path = tmp_path / "a.json"
-    write_json([1], path)
+    write_json({"a": 1}, path)
     with pytest.raises(TypeError):
-        write_json([object()], path)
-    assert json.loads(path.read_text()) == [1]
+        write_json({"a": object()}, path)
+    assert read_json(path) == {"a": 1}
     assert names(tmp_path) == ["a.json"]
 
 
@@ -257,9 +261,9 @@ def test_two_writers_of_one_path_leave_one_valid_file(tmp_path):
 UNSEALED = "unfinished, or not written by this project (it does not end with its checksum); delete it and run snakemake again"
 
 
-def refusal(path: Path, **options: object) -> str:
+def refusal(path: Path, read: Callable = read_dataset, **options: object) -> str:
     with pytest.raises(ResultError) as error:
-        read_dataset(path, **options)
+        read(path, **options)
     message = str(error.value)
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
@@ -336,3 +340,52 @@ def test_a_missing_or_empty_variable(tmp_path):
     for name in ("reward", "none"):
         expected = f"variable '{name}' is missing or empty; delete it and run snakemake again"
         assert refusal(path, finite=(name,)) == expected
+
+
+def test_a_variable_that_holds_no_numbers(tmp_path):
+    path = tmp_path / "run.nc"
+    write_dataset(dataset(), path)
+    assert refusal(path, finite=("text",)).startswith("variable 'text' holds values that are not finite")
+
+
+@pytest.mark.parametrize("content", [b"seed,regret\n0,1\n", b"\x89HDF\r\n\x1a\n" + bytes(4096)])
+def test_a_sealed_file_that_is_no_netcdf(tmp_path, content):
+    path = tmp_path / "run.nc"
+    path.write_bytes(content)
+    add_seal(path)
+    assert refusal(path).startswith("cannot be read as netCDF (")
+
+
+def test_json_that_is_not_as_it_was_written(tmp_path):
+    """Every bit but those that change nothing that is read, every length; other files; and what stands in place of one."""
+    path = tmp_path / "a.json"
+    value = {"seconds": 2.5, "versions": {"numpy": "2.4"}, "names": ["böse ✓"], "none": None}
+    write_json(value, path)
+    content = path.read_bytes()
+    harmless = 0
+    for place in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(flipped)
+        try:
+            assert read_json(path) == value
+            harmless += 1
+        except ResultError:
+            refusal(path, read_json)
+    # a space or a line's end that became another
+    assert harmless < 0.02 * 8 * len(content)
+    for length in range(len(content) - 1):
+        path.write_bytes(content[:length])
+        refusal(path, read_json)
+    remedy = "delete it and run snakemake again"
+    for text in ("[1]", "{}", '{"seconds": 2.5}'):
+        path.write_text(text)
+        assert refusal(path, read_json) == f"unfinished, or not written by this project (it holds no checksum); {remedy}"
+    path.write_text('{"seconds": 2.5, "sha256": "0"}')
+    assert refusal(path, read_json) == f"damaged (its content differs from its checksum); {remedy}"
+    path.write_text("[" * 100_000)
+    assert refusal(path, read_json).startswith("damaged (not JSON: ")
+    path.unlink()
+    assert refusal(path, read_json) == "no such file; run snakemake to make it"
+    path.mkdir()
+    assert refusal(path, read_json).startswith("cannot be read (")

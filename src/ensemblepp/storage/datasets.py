@@ -5,7 +5,8 @@ back, flushed to the disk and renamed. Equal datasets give equal bytes, so what 
 seconds, dates, versions) never goes into netCDF but into a JSON file beside it.
 
 A netCDF file ends with a line that holds the checksum of all bytes before it. HDF5 ignores what follows its own content, so
-other programs read the file as it is; here the line is compared first, as a damaged file can crash the library that reads it.
+other programs read the file as it is; here the line is compared first (`storage.seals`), as a damaged file can crash or hang
+the library that reads it. A JSON object holds the checksum of all else in it, under "sha256".
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,8 @@ import numpy as np
 import xarray as xr
 
 from ensemblepp.errors import ResultError
-
-#: The last line of a netCDF file.
-SEAL = b"\nsha256 %s\n"
-SEAL_LENGTH = len(SEAL % bytes(64))
+from ensemblepp.storage import leftovers
+from ensemblepp.storage.seals import add_seal, check_seal
 
 
 @contextlib.contextmanager
@@ -34,11 +33,13 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of `path`; on a clean exit flush it and rename it to `path`.
 
     If the body raises, the temporary file is removed and whatever stood at `path` stays as it was. The temporary name
-    keeps the suffix of `path`, because some writers choose the format by it.
+    keeps the suffix of `path`, because some writers choose the format by it. What a killed process left in the folder is
+    removed first.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    leftovers.clear(path.parent)
+    handle, name = tempfile.mkstemp(prefix=leftovers.prefix(path.stem), suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -71,9 +72,7 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> None:
         with xr.open_dataset(temporary, engine="netcdf4") as stored:
             if not stored.load().identical(dataset):
                 raise ResultError(f"{path}: what was written could not be read back; is the disk full?")
-        with temporary.open("r+b") as file:
-            content = file.read()
-            file.write(SEAL % hashlib.sha256(content).hexdigest().encode())
+        add_seal(temporary)
 
 
 def read_dataset(path: str | Path, *, finite: tuple[str, ...] = ()) -> xr.Dataset:
@@ -90,29 +89,61 @@ def read_dataset(path: str | Path, *, finite: tuple[str, ...] = ()) -> xr.Datase
     remedy = "delete it and run snakemake again"
     if not path.exists():
         raise ResultError(f"{path}: no such file; run snakemake to make it")
+    check_seal(path, remedy)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ResultError(f"{path}: cannot be read ({error}); {remedy}") from error
-    seal, content = content[-SEAL_LENGTH:], memoryview(content)[:-SEAL_LENGTH]
-    if not seal.startswith(SEAL.split(b"%")[0]):
-        raise ResultError(f"{path}: unfinished, or not written by this project (it does not end with its checksum); {remedy}")
-    if seal != SEAL % hashlib.sha256(content).hexdigest().encode():
-        raise ResultError(f"{path}: damaged (its content differs from its checksum); {remedy}")
-    with xr.open_dataset(path, engine="netcdf4") as stored:
-        dataset = stored.load()
+        with xr.open_dataset(path, engine="netcdf4") as stored:
+            dataset = stored.load()
+    except Exception as error:  # sealed, and yet no netCDF: the libraries raise anything then
+        raise ResultError(f"{path}: cannot be read as netCDF ({type(error).__name__}: {_line(error)}); {remedy}") from error
     for name in finite:
         if name not in dataset or not dataset[name].size:
             raise ResultError(f"{path}: variable '{name}' is missing or empty; {remedy}")
-        if not np.isfinite(dataset[name].values).all():
+        if dataset[name].dtype.kind not in "iufb" or not np.isfinite(dataset[name].values).all():
             raise ResultError(f"{path}: variable '{name}' holds values that are not finite; {remedy}")
     return dataset
 
 
-def write_json(value: Any, path: str | Path) -> None:
-    """Write `value` as indented JSON with sorted keys, atomically."""
+def write_json(value: Mapping[str, Any], path: str | Path) -> None:
+    """Write `value` and its checksum, under "sha256", as indented JSON with sorted keys, atomically."""
     with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps({**value, "sha256": _digest(value)}, indent=2, sort_keys=True, ensure_ascii=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: str | Path, remedy: str = "delete it and run snakemake again") -> dict[str, Any]:
+    """Read what `write_json` wrote.
+
+    Args:
+        path: the file.
+        remedy: what to do about a file that is not as it was written, for the message.
+
+    Raises:
+        ResultError: the file is missing, or not as it was written.
+    """
+    try:
+        value = json.loads(Path(path).read_bytes())
+    except FileNotFoundError as error:
+        raise ResultError(f"{path}: no such file; run snakemake to make it") from error
+    except OSError as error:
+        raise ResultError(f"{path}: cannot be read ({error}); {remedy}") from error
+    except (ValueError, RecursionError) as error:
+        raise ResultError(f"{path}: damaged (not JSON: {_line(error)}); {remedy}") from error
+    if not isinstance(value, dict) or "sha256" not in value:
+        raise ResultError(f"{path}: unfinished, or not written by this project (it holds no checksum); {remedy}")
+    if value.pop("sha256") != _digest(value):
+        raise ResultError(f"{path}: damaged (its content differs from its checksum); {remedy}")
+    return value
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    # as it is read back: keys are texts then
+    plain = json.loads(json.dumps(value))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _line(error: Exception) -> str:
+    """What an error says, on one line."""
+    return " ".join(str(error).split())
 
 
 def _umask() -> int:
