@@ -329,14 +329,17 @@ class View(Uniform):
         return {"chosen": self.chosen}
 
 
-@broken(BROKEN_AGENTS, r"Lambda: cannot be pickled \(.*\); a run that is killed could not go on")
+@broken(BROKEN_AGENTS, r"Lambda: cannot be saved \(.*\); a run that is killed could not go on")
 class Lambda(Uniform):
     def __init__(self, seeds, **_) -> None:
         super().__init__(seeds)
         self.rule = lambda actions: actions
 
 
-@broken(BROKEN_AGENTS, r"Forgetful\.act: round \d+: another choice after the agent was pickled before round 21 \(expected \[\[")
+@broken(
+    BROKEN_AGENTS,
+    r"Forgetful\.act: round \d+: another choice after the agent was saved and restored before round 21 \(expected \[\[",
+)
 class Forgetful(Uniform):
     def __getstate__(self):
         return {"seeds": self.seeds, "chosen": self.chosen}
@@ -539,7 +542,7 @@ class Tuple(Fixed):
         return tuple(super().step(choice))
 
 
-@broken(BROKEN_ENVIRONMENTS, r"OpenFile: cannot be pickled")
+@broken(BROKEN_ENVIRONMENTS, r"OpenFile: cannot be saved")
 class OpenFile(Fixed):
     def __init__(self, seeds) -> None:
         super().__init__(seeds)

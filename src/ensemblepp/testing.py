@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import pickle
+import json
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +24,7 @@ import numpy as np
 from ensemblepp.bandit import Agent, Choice, Decisions, Environment, Outcome, SphereDecisions
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.pool import Pool
+from ensemblepp.storage.states import Parts, UnstorableError, pack, unpack
 
 #: The seeds that are played together and alone: not in order, not from 0, one of them large.
 SEEDS = (3, 0, 10_007)
@@ -88,13 +89,13 @@ def check_agent(
                     f"{single[0].tolist()}, as alone",
                     together[place].tolist(),
                 )
-    resumed = _played(*built(SEEDS), rounds, pickled_before=rounds // 2)
+    resumed = _played(*built(SEEDS), rounds, saved_before=rounds // 2)
     for round_, (whole, part) in enumerate(zip(first.index, resumed.index, strict=True), start=1):
         if not np.array_equal(whole, part):
             _fail(
                 name,
                 "act",
-                f"round {round_}: another choice after the agent was pickled before round {rounds // 2 + 1}",
+                f"round {round_}: another choice after the agent was saved and restored before round {rounds // 2 + 1}",
                 whole.tolist(),
                 part.tolist(),
             )
@@ -118,7 +119,7 @@ def check_environment(make_environment: Callable[[Sequence[int]], Environment], 
     for other, what in (
         (_unrolled(make_environment, SEEDS, rounds), "in another environment of the same seeds"),
         (_unrolled(make_environment, SEEDS, rounds, everything=False), "after other choices"),
-        (_unrolled(make_environment, SEEDS, rounds, pickled_before=rounds // 2), "once it was pickled"),
+        (_unrolled(make_environment, SEEDS, rounds, saved_before=rounds // 2), "once it was saved and restored"),
     ):
         _same(name, first, other, slice(None), what)
     for place, seed in enumerate(SEEDS):
@@ -150,16 +151,17 @@ def _built(make_agent: Callable[..., Agent], seeds: Sequence[int], keywords: dic
         raise AssertionError(f"{name}: cannot be built as {name}(seeds, {called}) ({error})") from error
 
 
-def _played(agent: Agent, bandit: Environment, rounds: int, pickled_before: int | None = None) -> _Played:
+def _played(agent: Agent, bandit: Environment, rounds: int, saved_before: int | None = None) -> _Played:
     """Rounds that are each checked by themselves."""
     name = type(agent).__name__
     seeds, chains = _seeds(name, agent, bandit.seeds), _chains(name, agent)
     reported = _reported(name, agent, (seeds, chains), None)
+    parts = _parts(name, agent)
     kept: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []
     index = []
     for round_ in range(rounds):
-        if round_ == pickled_before:
-            agent = _through_pickle(name, agent)
+        if round_ == saved_before:
+            agent = _restored(name, agent, parts)
         decisions = bandit.decisions()
         finite = not isinstance(decisions, SphereDecisions)
         shown = decisions.features.copy() if finite else None
@@ -280,7 +282,7 @@ def _unrolled(
     rounds: int,
     *,
     everything: bool = True,
-    pickled_before: int | None = None,
+    saved_before: int | None = None,
 ) -> list[_Round]:
     """Rounds in which every action is chosen, by a chain of its own; or only one action, another one in every round."""
     bandit = make_environment(given)
@@ -291,9 +293,10 @@ def _unrolled(
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             _fail(name, attribute, "not a number of things", f"a whole number from {least}", repr(value))
     played: list[_Round] = []
+    parts = _parts(name, bandit)
     for round_ in range(rounds):
-        if round_ == pickled_before:
-            bandit = _through_pickle(name, bandit)
+        if round_ == saved_before:
+            bandit = _restored(name, bandit, parts)
         at = f"round {round_ + 1}: "
         decisions, means = bandit.decisions(), bandit.mean_rewards()
         features = None if isinstance(decisions, SphereDecisions) else decisions.features
@@ -479,12 +482,27 @@ def _is_array(name: str, method: str, what: str, values: Any, shape: tuple[Any, 
         _fail(name, method, f"{what} is not finite", "finite numbers", values[~np.isfinite(values)][0])
 
 
-def _through_pickle(name: str, one: Any) -> Any:
+def _parts(name: str, fresh: Any) -> Parts:
+    """What a fresh agent or environment is made of."""
+    with _storable(name):
+        return Parts(fresh)
+
+
+def _restored(name: str, one: Any, parts: Parts) -> Any:
+    """A copy as a checkpoint makes it."""
+    with _storable(name):
+        table, arrays = pack(one, parts)
+        return unpack(json.loads(json.dumps(table)), [array.copy() for array in arrays], parts)
+
+
+@contextlib.contextmanager
+def _storable(name: str) -> Iterator[None]:
     try:
-        return pickle.loads(pickle.dumps(one))
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        yield
+    except UnstorableError as error:
         raise AssertionError(
-            f"{name}: cannot be pickled ({error}); a run that is killed could not go on (no lambdas or open files in it)"
+            f"{name}: cannot be saved ({error}); a run that is killed could not go on (no lambdas or open files in it, and no "
+            "objects of a class that it does not hold from the start)"
         ) from error
 
 

@@ -167,7 +167,7 @@ def test_many_chains_for_many_rounds_are_stored_on_the_coarse_grid(monkeypatch):
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(monkeypatch, tmp_path):
-    """LinUCB knows nothing of checkpoints: the loop pickles it, here in every round."""
+    """LinUCB knows nothing of checkpoints: the loop saves it, here in every round."""
     # a state per round is a lot to wait for the disk for
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 

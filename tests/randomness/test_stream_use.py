@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import xarray as xr
+from every_kind import ROUNDS, agent_entry, built, environment_entry
 
 from ensemblepp import registry
-from ensemblepp.config.loading import load
 from ensemblepp.engines.choice import choose, simulate
 from ensemblepp.randomness import streams
-from ensemblepp.runs.block import build
-from ensemblepp.storage.datasets import write_dataset
 
 torch.set_num_threads(1)
-
-ROUNDS = 12
 
 #: What an environment draws from.
 ENVIRONMENTS = {
@@ -71,52 +65,6 @@ def opened(monkeypatch) -> Counter:
 
     monkeypatch.setattr(streams, "_open", recorded)
     return found
-
-
-def environment_entry(kind: str, folder: Path) -> dict:
-    small = {"dimension": 6, "candidates": 20, "offered": 5}
-    entries = {
-        "linear_finite": {"dimension": 4, "actions": 7},
-        "linear_sphere": {"dimension": 4},
-        "quadratic": small,
-        "vector_quadratic": small,
-        "neural": small,
-        "classification": {"dataset": "shuttle"},
-        "moderation": {"language_model": "tiny", "posts": 40},
-    }
-    source = np.random.default_rng(0)
-    labels = np.arange(40) % 2
-    if kind == "classification":
-        data = xr.Dataset({"value": (("row", "attribute"), source.normal(size=(40, 3))), "label": ("row", labels)})
-        write_dataset(data, folder / "data/prepared/shuttle.nc")
-    if kind == "moderation":
-        data = xr.Dataset({"embedding": (("post", "feature"), source.normal(size=(40, 3))), "label": ("post", labels)})
-        write_dataset(data, folder / "data/embeddings/tiny/hate_speech-0-39.nc")
-    return {"kind": kind, "title": kind, **entries[kind]}
-
-
-def agent_entry(kind: str, **changes) -> dict:
-    entry = {"kind": kind, "label": kind, **changes}
-    if kind == "linear_ensemblepp":
-        entry |= {"references": ["gaussian"], "perturbations": ["sphere"]}
-    neural = registry.AGENTS[kind].startswith("ensemblepp.agents.neural.")
-    return entry | ({"warm_up": 2, "batch_size": 4, "hidden": [5]} if neural else {})
-
-
-def built(environment: dict, agent: dict):
-    """Environment, agent and engine of a block of two seeds, resolved as the workflow does."""
-    config = load(
-        {
-            "scale": "quick",
-            "device": "cpu",
-            "environments": {"environment": environment},
-            "language_models": {"tiny": {"source": "folder", "location": "tiny", "pooling": "last"}},
-            "agents": {"agent": agent},
-        }
-    )
-    size = 4 if config.agents["agent"].ensemble else 0
-    spec = config.block("environment", "agent", size, ROUNDS, 0, 1).spec
-    return *build(spec), spec["engine"]
 
 
 def streams_of(opened: Counter) -> set[str]:

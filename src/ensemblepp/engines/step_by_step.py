@@ -20,9 +20,10 @@ def play(
     checkpoint: Checkpoint | None = None,
 ) -> Trajectory:
     """Play `horizon` rounds of every seed; outputs at the rounds `time`; `on_step` hears of rounds done."""
-    run = checkpoint.load() if checkpoint else None
+    fresh = StepByStep(environment, agent, horizon, time)
+    run = checkpoint.resume(fresh) if checkpoint else None
     if run is None:
-        run = StepByStep(environment, agent, horizon, time)
+        run = fresh
     else:
         on_step(run.step * len(agent.seeds))
     while run.step < horizon:
@@ -34,7 +35,7 @@ def play(
 
 
 class StepByStep:
-    """A simulation on its way, round by round. It can be pickled, where environment and agent can, and goes on."""
+    """A simulation on its way, round by round. It can be saved, where environment and agent can, and goes on."""
 
     def __init__(self, environment: Environment, agent: Agent, horizon: int, time: np.ndarray) -> None:
         self.environment, self.agent, self.time = environment, agent, time

@@ -1,6 +1,5 @@
 """LMCTS: its gradient, its schedule, the exact law of its iterates on a linear model, and the folding of equal actions."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import linalg
 from ensemblepp import registry
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.lmcts import LMCTS, History, squared_error_gradient
-from ensemblepp.bandit import Choice, Decisions
+from ensemblepp.bandit import Choice
 from ensemblepp.config.loading import read_files
 from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.candidates import Neural, Quadratic, VectorQuadratic
@@ -255,20 +254,6 @@ def test_round_by_round_equals_played_whole():
         np.testing.assert_array_equal(choice.index, played.action[..., step])
         rounds.update(choice, environment.step(choice).reward)
     assert_near(rounds, whole)
-
-
-def test_a_pickled_agent_goes_on_to_the_last_bit():
-    """50 rounds on a pool's rewards, then 50 more of the agent and of its copy."""
-    environment, agent = pool(), build()
-    simulate(environment, agent, 50)
-    agents = [agent, pickle.loads(pickle.dumps(agent))]
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        decisions, reward = Decisions(rng.standard_normal((3, 4, 5)).astype(np.float32)), rng.standard_normal((3, 1))
-        for own in agents:
-            own.update(own.act(decisions), reward)
-    assert torch.equal(agents[0].flat, agents[1].flat)
-    assert torch.equal(agents[0].last_loss, agents[1].last_loss)
 
 
 @pytest.mark.parametrize("environment", [Quadratic, VectorQuadratic, Neural])

@@ -1,7 +1,5 @@
 """NeuralUCB, and what NeuralTS shares with it: widths and matrix against gradients that are formed one by one."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -128,13 +126,3 @@ def test_round_by_round_equals_played_whole(kind):
     assert torch.equal(whole.explored, rounds.explored)
     assert (whole.explored > 0).all()
     assert whole.diagnostics()["spread"].shape == (3, 1)
-
-
-@pytest.mark.parametrize("kind", [NeuralUCB, NeuralTS])
-def test_a_pickled_agent_goes_on_to_the_last_bit(kind):
-    agent, environment = build(kind), pool()
-    played(agent, environment, 30)
-    copy, its_environment = pickle.loads(pickle.dumps((agent, environment)))
-    np.testing.assert_array_equal(played(agent, environment, 50), played(copy, its_environment, 50))
-    assert torch.equal(agent.flat, copy.flat)
-    assert all(torch.equal(agent.matrix[name], copy.matrix[name]) for name in agent.matrix)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from plain_torch import PlainEnsemblePlusPlus
 
 from ensemblepp.agents.neural.base import CHUNK, NeuralAgent
 from ensemblepp.engines.choice import simulate
+from ensemblepp.engines.neural.run import Run
 from ensemblepp.environments.pool import Pool
 from ensemblepp.errors import ConfigError, TrainingError
 from ensemblepp.storage.checkpoints import Checkpoint
@@ -238,14 +238,19 @@ def test_a_checkpoint_that_does_not_fit_is_not_used(engine, tmp_path, key):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_that_was_pickled_is_a_run_of_its_own(engine):
+def test_a_run_that_was_saved_is_a_run_of_its_own(engine, tmp_path):
     """Played on, neither changes the other: no memory is shared, and tensors that were parts of others are so again."""
-    environment = pool("quadratic", SEEDS)
-    run = ENGINES[engine](build("ensemble++ gaussian", environment, 150), environment, 150, np.arange(1, 151))
+
+    def fresh() -> Run:
+        environment = pool("quadratic", SEEDS)
+        return ENGINES[engine](build("ensemble++ gaussian", environment, 150), environment, 150, np.arange(1, 151))
+
+    run, checkpoint = fresh(), Checkpoint(tmp_path / "run.checkpoint", "key", every=0)
+    assert checkpoint.resume(fresh()) is None
     while run.agent.round < 90:
         run.advance()
-    kept = pickle.dumps(run)
-    copies = [pickle.loads(kept) for _ in range(2)]
+    checkpoint.offer(run)
+    copies = [checkpoint.resume(fresh()) for _ in range(2)]
     assert torch.equal(copies[0].agent.flat, run.agent.flat)
     for copy in copies:
         while copy.agent.round < 150:

@@ -19,7 +19,7 @@ from ensemblepp.trajectory import Trajectory, stores_actions
 
 
 class Run:
-    """A simulation on its way: agent, environment, sums so far and what is stored of them. It can be pickled and goes on."""
+    """A simulation on its way: agent, environment, sums so far and what is stored of them. It can be saved and goes on."""
 
     def __init__(self, agent: NeuralAgent, environment: Pool, horizon: int, time: np.ndarray) -> None:
         self.agent, self.environment, self.horizon, self.time = agent, environment, horizon, time
@@ -126,9 +126,10 @@ def play(
     Raises:
         TrainingError: the loss left the real numbers.
     """
-    run = checkpoint.load() if checkpoint else None
+    fresh = kind(agent, environment, horizon, time)
+    run = checkpoint.resume(fresh) if checkpoint else None
     if run is None:
-        run = kind(agent, environment, horizon, time)
+        run = fresh
     else:
         on_step(run.agent.round * len(run.agent.seeds))
     while run.agent.round < horizon:
