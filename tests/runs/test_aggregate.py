@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -163,13 +164,13 @@ def block(config: Config):
     BLOCK.write_bytes(content)
 
 
-def refusal(config: Config, tmp_path: Path) -> str:
+def refusal(config: Config, tmp_path: Path, block: Path = BLOCK) -> str:
     with pytest.raises(ResultError) as error:
         aggregate(plan(config, "small"), tmp_path / "refused.nc")
     assert list(tmp_path.iterdir()) == []
     message = str(error.value)
-    assert message.startswith(f"{BLOCK}: ")
-    return message.removeprefix(f"{BLOCK}: ")
+    assert message.startswith(f"{block}: ")
+    return message.removeprefix(f"{block}: ")
 
 
 def test_a_block_of_another_specification(config, block, tmp_path):
@@ -190,9 +191,73 @@ def test_a_block_made_by_other_code(config, block, tmp_path):
     assert refusal(config, tmp_path) == "made by other code than the present one; delete it and run again"
 
 
-def test_a_block_that_ends_early(config, block, tmp_path):
-    write_dataset(read_dataset(block).isel(time=slice(0, 9)), block)
-    assert refusal(config, tmp_path) == "ends at step 9 of 12; delete it and run again"
+def edited(block: Path, change: Callable[[xr.Dataset], xr.Dataset]) -> None:
+    """The file as if it had been written so: sealed, and of the right specification and code."""
+    write_dataset(change(read_dataset(block)), block)
+
+
+def again(name: str, place: int) -> Callable[[xr.Dataset], xr.Dataset]:
+    """One entry of a dimension in the place of all that there are."""
+    return lambda run: run.isel({name: [place] * run.sizes[name]})
+
+
+def without(name: str, place: int) -> Callable[[xr.Dataset], xr.Dataset]:
+    return lambda run: run.isel({name: [other for other in range(run.sizes[name]) if other != place]})
+
+
+ALL = "12 entries from 1 to 12"
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        pytest.param(without("seed", 1), "seed holds 0, not 0, 1", id="a seed missing"),
+        pytest.param(again("seed", 1), "seed holds 1, 1, not 0, 1", id="a seed doubled"),
+        pytest.param(lambda run: run.isel(seed=[1, 0]), "seed holds 1, 0, not 0, 1", id="seeds in another order"),
+        pytest.param(lambda run: run.assign_coords(seed=[0, 7]), "seed holds 0, 7, not 0, 1", id="other seeds"),
+        pytest.param(lambda run: run.drop_vars("time"), f"time holds 12 entries from 0 to 11, not {ALL}", id="no times"),
+        pytest.param(without("time", 5), f"time holds 11 entries from 1 to 12, not {ALL}", id="a time dropped"),
+        pytest.param(lambda run: run.isel(time=slice(0, 9)), f"time holds 9 entries from 1 to 9, not {ALL}", id="no end"),
+        pytest.param(without("reference", 0), "reference holds coordinate, not gaussian, coordinate", id="a law missing"),
+        pytest.param(again("perturbation", 0), "perturbation holds sphere, sphere, not sphere, cube", id="a law doubled"),
+        pytest.param(without("step", 0), "step holds 11 entries from 0 to 10, not 12 entries from 0 to 11", id="steps"),
+        pytest.param(lambda run: run.drop_vars("agent"), "coordinate 'agent' is missing", id="no agent"),
+        pytest.param(lambda run: run.assign_coords(agent="ts"), "agent holds ts, not linear", id="another agent"),
+        pytest.param(lambda run: run.assign_coords(environment="near"), "environment holds near, not far", id="environment"),
+        pytest.param(lambda run: run.assign_coords(ensemble_size=2), "ensemble_size holds 2, not 3", id="another size"),
+        pytest.param(lambda run: run.drop_vars("optimal"), "variable 'optimal' is missing or empty", id="no optimal"),
+        pytest.param(
+            lambda run: run.assign(regret=run["regret"].isel(seed=0)),
+            "variable 'regret' has the dimensions (reference, perturbation, time), not (reference, perturbation, seed, time)",
+            id="a dimension missing",
+        ),
+        pytest.param(
+            lambda run: run.transpose("seed", ...),
+            "variable 'regret' has the dimensions (seed, reference, perturbation, time), not "
+            "(reference, perturbation, seed, time)",
+            id="dimensions in another order",
+        ),
+        pytest.param(
+            lambda run: run.assign(other=("seed", [1.0, 2.0])),
+            "variable 'other' has the dimensions (seed), not (reference, perturbation, seed, time)",
+            id="another variable",
+        ),
+        pytest.param(lambda run: run.drop_attrs(), "made from another specification (", id="no specification"),
+        pytest.param(lambda run: run.assign_attrs(spec="{"), "its specification is no JSON", id="half a specification"),
+    ],
+)
+def test_a_block_that_is_not_what_its_specification_says(config, tmp_path, monkeypatch, change, line):
+    """Every dimension and coordinate: nothing is aggregated, and one line says what is wrong."""
+    block = BLOCK.with_name("seeds0-1.nc")
+    content = block.read_bytes()
+    try:
+        edited(block, change)
+        found = refusal(config, tmp_path, block)
+        assert found.startswith(line)
+        assert found.endswith("; delete it and run snakemake again") or found.endswith("; delete it and run again")
+        assert "\n" not in found
+    finally:
+        block.write_bytes(content)
 
 
 def test_a_truncated_block(config, block, tmp_path):
@@ -206,9 +271,10 @@ def test_a_missing_block(config, block, tmp_path):
     assert refusal(config, tmp_path) == "no such file; run snakemake to make it"
 
 
-@pytest.mark.parametrize("name", ["regret", "reward"])
+@pytest.mark.parametrize("name", ["regret", "reward", "optimal"])
 def test_a_block_with_a_nan(config, block, tmp_path, name):
     run = read_dataset(block)
+    run[name] = run[name].astype(np.float32)
     run[name][0, 0, 0, 4] = np.nan
     write_dataset(run, block)
     expected = f"variable '{name}' holds values that are not finite; delete it and run snakemake again"

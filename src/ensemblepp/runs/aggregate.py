@@ -13,7 +13,11 @@ import xarray as xr
 from ensemblepp.errors import ResultError
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_dataset, write_dataset
-from ensemblepp.trajectory import thin
+from ensemblepp.trajectory import stored_rounds, thin
+
+#: Dimensions of a run file's curves, and of its variables that are no curves.
+CURVE = ("reference", "perturbation", "seed", "time")
+DIMENSIONS = {"action": (*CURVE[:3], "step"), "constant_regret": ("seed", "action_index", "time")}
 
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size", "seed", "time")
 
@@ -109,14 +113,69 @@ def _laws_of(agent: Mapping[str, str], data: xr.Dataset) -> xr.Dataset:
 def read_block(block: Block, code: str) -> xr.Dataset:
     """A block's run file, if it is the one that is asked for; else ResultError, as of `aggregate`."""
     path, spec = block.path, block.spec
-    data = read_dataset(path, finite=("regret", "reward"))
-    stored = json.loads(data.attrs["spec"])
+    data = read_dataset(path, finite=("regret", "reward", "optimal"))
+    fault = _fault(data, spec, code)
+    if fault:
+        raise ResultError(f"{path}: {fault}; delete it and run again")
+    return data
+
+
+def _fault(data: xr.Dataset, spec: Mapping[str, Any], code: str) -> str | None:
+    """What keeps a run file from being the block that is asked for, if anything does."""
+    try:
+        stored = json.loads(data.attrs.get("spec", "{}"))
+    except ValueError:
+        stored = None
+    if not isinstance(stored, dict):
+        return "its specification is no JSON object"
     if stored != spec:
         keys = [key for key in spec if stored.get(key) != spec[key]]
-        raise ResultError(f"{path}: made from another specification ({', '.join(keys)} differ); delete it and run again")
+        return f"made from another specification ({', '.join(keys)} differ)"
     # Snakemake knows the code of files that it made itself; one that was made by hand may be older than an edit
-    if data.attrs["code"] != code:
-        raise ResultError(f"{path}: made by other code than the present one; delete it and run again")
-    if int(data["time"][-1]) != spec["horizon"]:
-        raise ResultError(f"{path}: ends at step {int(data['time'][-1])} of {spec['horizon']}; delete it and run again")
-    return data
+    if data.attrs.get("code") != code:
+        return "made by other code than the present one"
+    for name in data.data_vars:
+        dims, expected = data.variables[name].dims, DIMENSIONS.get(name, CURVE)
+        if dims != expected:
+            return f"variable '{name}' has the dimensions ({', '.join(map(str, dims))}), not ({', '.join(expected)})"
+    for name, values in _coordinates(data, spec).items():
+        if name in data.variables:
+            found = data.variables[name].values.ravel().tolist()
+        elif name in data.dims:
+            found = list(range(data.sizes[name]))
+        else:
+            return f"coordinate '{name}' is missing"
+        if found != values:
+            return f"{name} holds {_shown(found)}, not {_shown(values)}"
+    return None
+
+
+def _coordinates(data: xr.Dataset, spec: Mapping[str, Any]) -> dict[str, list]:
+    """What stands along every dimension of a run file, and beside it, by its specification."""
+    chains = data.sizes["reference"] * data.sizes["perturbation"]
+    diagnostics = bool(data.data_vars.keys() - {"regret", "reward", "optimal", *DIMENSIONS})
+    first, last = spec["seeds"]
+    known = {
+        "environment": [spec["environment"]["name"]],
+        "agent": [spec["agent"]["name"]],
+        "ensemble_size": [spec["ensemble_size"]],
+        "seed": list(range(first, last + 1)),
+        "time": stored_rounds(chains, spec["horizon"], diagnostics).tolist(),
+    }
+    if "class" not in spec["agent"]:  # an agent of the user's has chains of its own
+        for role in ("reference", "perturbation"):
+            laws = spec["agent"]["options"].get(f"{role}s", ())
+            names = [law if isinstance(law, str) else law["name"] for law in laws]
+            known |= {role: list(dict.fromkeys(names))} if names else {}
+    if "step" in data.dims:
+        known["step"] = list(range(spec["horizon"]))
+    if "action_index" in data.dims:
+        known["action_index"] = list(range(data.sizes["action_index"]))
+    return known
+
+
+def _shown(values: list) -> str:
+    """The entries of a coordinate, in few words."""
+    if len(values) > 6:
+        return f"{len(values)} entries from {values[0]} to {values[-1]}"
+    return ", ".join(map(str, values)) or "nothing"
