@@ -22,7 +22,7 @@ from ensemblepp.runs import block as blocks
 from ensemblepp.runs.block import run
 from ensemblepp.runs.progress import Progress
 from ensemblepp.storage.checkpoints import Checkpoint
-from ensemblepp.storage.datasets import read_dataset, write_dataset
+from ensemblepp.storage.datasets import read_dataset, read_json, write_dataset
 from ensemblepp.trajectory import time_grid
 
 torch.set_num_threads(1)
@@ -233,7 +233,7 @@ def test_a_block_of_many_chains_is_stored_on_the_coarse_grid(tmp_path):
 
 def test_what_varies_from_run_to_run_stands_in_a_json_file(tmp_path):
     run(linear_spec("ts", (0, 0), 0), tmp_path / "run.nc")
-    record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    record = read_json(tmp_path / "run.json")
     costs = {"cpu_seconds", "peak_memory_mb", "seconds", "seconds_per_step"}
     assert set(record) == {"commit", "finished", "host", "python", "versions"} | costs
     assert min(record[name] for name in costs) > 0
@@ -243,6 +243,19 @@ def test_what_varies_from_run_to_run_stands_in_a_json_file(tmp_path):
     assert record["seconds_per_step"] == pytest.approx(record["seconds"] / 100)
     assert record["versions"].keys() >= {"ensemblepp", "numba", "numpy", "torch"}
     assert all(found == version(name) for name, found in record["versions"].items())
+
+
+@pytest.mark.parametrize(("written", "left"), [("write_dataset", set()), ("write_json", {"run.nc"})])
+def test_the_json_file_never_stands_alone(written, left, tmp_path, monkeypatch):
+    """It is written last: a run that is killed as it writes either file leaves nothing, or the run file."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(blocks, written, killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(linear_spec("ts", (0, 0), 0), tmp_path / "run.nc")
+    assert {path.name for path in tmp_path.iterdir()} == left
 
 
 def git(*arguments: str) -> str:
@@ -416,3 +429,27 @@ def test_a_checkpoint_of_another_block_is_not_used(change, table, tmp_path, monk
     run(specification, tmp_path / "whole.nc", code=code)
     assert (tmp_path / "run.nc").read_bytes() == (tmp_path / "whole.nc").read_bytes()
     assert not (tmp_path / "run.checkpoint").exists()
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "of another kind"])
+def test_a_damaged_checkpoint_is_named_and_the_run_starts_over(damage, table, tmp_path, monkeypatch, capsys):
+    """To the same bytes as if there had been none."""
+    monkeypatch.setattr(blocks, "Checkpoint", partial(Checkpoint, every=0))
+    specification = table_spec(table, "ensemble++", (0, 1), 4)
+    run(specification, tmp_path / "whole.nc", code="fingerprint")
+    killed(specification, tmp_path / "run.nc", 2 * 90)
+    path = tmp_path / "run.checkpoint"
+    content = bytearray(path.read_bytes())
+    content[2 * len(content) // 3] ^= 4
+    path.write_bytes({"flipped": content, "cut": content[:-1000], "of another kind": b"half a checkpoint"}[damage])
+    capsys.readouterr()
+    told = []
+    run(specification, tmp_path / "run.nc", code="fingerprint", on_step=told.append)
+    line = capsys.readouterr().err
+    assert line.startswith(f"{path}: ")
+    assert line.endswith("; the run starts over\n")
+    assert line.count("\n") == 1
+    assert told[0] < 2 * 20
+    assert sum(told) == 2 * 120
+    assert (tmp_path / "run.nc").read_bytes() == (tmp_path / "whole.nc").read_bytes()
+    assert not path.exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from ensemblepp.config.loading import read_files
 from ensemblepp.errors import ResultError
 from ensemblepp.runs import publish as module
 from ensemblepp.runs.publish import publish, summary
+from ensemblepp.storage.datasets import write_json
 
 #: What stands beside a run file, as far as it is published.
 RECORD = {"commit": "c", "versions": {}, "python": "3", "seconds": 2.0, "cpu_seconds": 1.5, "peak_memory_mb": 300.0}
@@ -37,6 +40,10 @@ def test_a_summary_is_numpys():
     assert (made.sizes["seed"], made.attrs["seeds"]) == (4, 4)
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_nothing_complete_is_an_error(tmp_path, monkeypatch, request):
     settings = read_files(request.config.rootpath, scale="smoke")
     monkeypatch.chdir(tmp_path)
@@ -56,19 +63,18 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         (folder / name).write_text("earlier")
     machine = {"processor": "other", "cores": 4}
     facts = {"studies": {"linear": {"seeds": 3, "horizon": 9, "blocks": 1}}, "machine": machine, "rules": {}, "invocations": []}
-    (folder / "provenance.json").write_text(json.dumps({"scale": "smoke", "publications": [facts], "not_run": {}}))
+    write_json({"scale": "smoke", "publications": [facts], "not_run": {}}, folder / "provenance.json")
     block = settings.blocks("uci")[0]
     for path in settings.files("uci"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("now")
         if path.endswith(".nc") and "/runs/" in path:
-            (tmp_path / path).with_suffix(".json").write_text(json.dumps(RECORD))
+            write_json(RECORD, (tmp_path / path).with_suffix(".json"))
     assert block.path in settings.files("uci")
     monkeypatch.setattr(module, "read_dataset", lambda path: path)
     monkeypatch.setattr(module, "summary", lambda path: path)
     monkeypatch.setattr(module, "write_dataset", lambda data, path: path.write_text(data))
-    (tmp_path / "logs/smoke").mkdir(parents=True)
-    (tmp_path / "logs/smoke/costs.json").write_text('{"moderation": "cost of moderation"}')
+    write_json({"moderation": "cost of moderation"}, tmp_path / "logs/smoke/costs.json")
     assert publish(settings, folder) == ["uci"]
     for name in files[:3]:
         assert (folder / name).read_text() == "earlier"
@@ -81,6 +87,29 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     runs = len(settings.blocks("uci"))
     cost = {"jobs": runs, "wall_seconds": 2.0 * runs, "cpu_seconds": 1.5 * runs, "peak_memory_mb": 300.0}
     assert provenance["publications"][1]["rules"] == {"simulate": cost}
+    # what is damaged or missing is named before anything is changed
+    damaged = {
+        Path(block.path).with_suffix(".json"): "damaged (not JSON: ",
+        folder / "provenance.json": "damaged (not JSON: ",
+        Path("logs/smoke/costs.json"): "damaged (not JSON: ",
+        Path("logs/smoke/invocations.jsonl"): "a line of it is no JSON; delete that line",
+        Path("logs/smoke/benchmarks/aggregate/uci.tsv"): "not a benchmark of Snakemake's; delete it",
+    }
+    published = contents(folder)
+    for path, line in damaged.items():
+        before = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("s\thalf a ")
+        with pytest.raises(ResultError, match="^" + re.escape(f"{path}: {line}")):
+            publish(settings, folder)
+        path.unlink() if before is None else path.write_bytes(before)
+        assert contents(folder) == published or path.parent == folder
+    record = Path(block.path).with_suffix(".json")
+    record.unlink()
+    with pytest.raises(ResultError, match="^" + re.escape(f"{record}: no such file; run snakemake to make it")):
+        publish(settings, folder)
+    assert contents(folder) == published
+
     page = (folder / "README.md").read_text()
     assert f"{settings.studies['linear'].title} | 3 | 9 |" in page
     assert "cost of moderation." in page

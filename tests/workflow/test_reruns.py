@@ -22,6 +22,8 @@ from project import HANGS, ROOT, Project, copy_project
 from ensemblepp.config.loading import read_files
 from ensemblepp.config.resolution import Config
 from ensemblepp.config.studies import Study
+from ensemblepp.storage.datasets import read_json
+from ensemblepp.storage.leftovers import prefix
 
 pytestmark = pytest.mark.workflow
 
@@ -418,6 +420,21 @@ def test_a_deleted_run_file_comes_back_bit_by_bit(smoke):
     assert done.returncode == 0, done.stdout
     assert asked(smoke) == before
     assert (smoke.folder / "results/smoke/datasets/uci.nc").read_bytes() == dataset
+    assert smoke.planned() == {}
+
+
+def test_a_run_without_its_json_is_made_anew_and_leftovers_are_cleared(smoke):
+    """A hidden file of a process that is gone lies in the same folder."""
+    before = asked(smoke)
+    record = smoke.folder / "results/smoke/runs/shuttle/greedy/M0/T150/seeds0-1.json"
+    left = record.with_name(f"{prefix('seeds0-1')}abc.nc".replace(f"-{os.getpid()}-", f"-{2**22 + 1}-"))
+    record.unlink()
+    left.touch()
+    done = smoke.snakemake()
+    assert done.returncode == 0, done.stdout
+    assert read_json(record)["seconds"] > 0
+    assert not left.exists()
+    assert asked(smoke) == before
     assert smoke.planned() == {}
 
 

@@ -74,8 +74,14 @@ def wanted(_wildcards):
         sys.exit(1)
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
     say_left_out()
-    # run files and datasets too: Snakemake makes a deleted one anew only if it is asked for
-    return [path for study in STUDIES if study not in missing for path in CONFIG.files(study)]
+    return [path for study in STUDIES if study not in missing for path in complete(study)]
+
+
+def complete(study):
+    """All files of a study, the JSON beside each run file too: Snakemake makes a deleted one anew only if it is asked for."""
+    files = CONFIG.files(study)
+    records = [str(Path(path).with_suffix(".json")) for path in files if path.startswith(f"{RESULTS}/runs/")]
+    return [*files, *records]
 
 
 def say_left_out():

@@ -61,7 +61,7 @@ for study in STUDIES:
         name:
             f"study_{study.replace('-', '_')}"
         input:
-            CONFIG.files(study),
+            complete(study),
         localrule: True
         params:
             study=study,

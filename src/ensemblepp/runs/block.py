@@ -46,8 +46,10 @@ def run(
     start = time.perf_counter()
     trajectory = engine.play(agent, environment, spec["horizon"], time_, on_step, checkpoint)
     seconds = time.perf_counter() - start
-    write_json(_provenance(seconds, spec["horizon"]), Path(output).with_suffix(".json"))
+    provenance = _provenance(seconds, spec["horizon"])
     write_dataset(_dataset(trajectory, agent, spec, code), output)
+    # last, so that it never stands alone
+    write_json(provenance, Path(output).with_suffix(".json"))
     checkpoint.remove()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.pool import Pool
 from ensemblepp.runs.block import build
 from ensemblepp.specification import Block
-from ensemblepp.storage.datasets import write_json
+from ensemblepp.storage.datasets import read_json, write_json
 
 #: Rounds of the short runs, beyond the warm-up of the neural agents.
 ROUNDS = (200, 300, 400)
@@ -61,7 +60,7 @@ def _hours(blocks: Sequence[Block], on_block: Callable[[str], None]) -> float:
 
 def _records(config: Config) -> dict[str, str]:
     path = _file(config)
-    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return read_json(path, "delete it") if path.exists() else {}
 
 
 def _file(config: Config) -> Path:

@@ -16,7 +16,7 @@ import xarray as xr
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
 from ensemblepp.runs.costs import recorded
-from ensemblepp.storage.datasets import read_dataset, write_dataset, write_json
+from ensemblepp.storage.datasets import read_dataset, read_json, write_dataset, write_json
 
 FOLDER = "results/paper-scale"
 
@@ -38,7 +38,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
         The studies that were published now.
 
     Raises:
-        ResultError: no study is complete.
+        ResultError: no study is complete, or a file of one is damaged or missing; nothing is published then.
     """
     studies = config.active_studies()
     complete = [name for name in studies if all(Path(path).exists() for path in config.files(name))]
@@ -47,6 +47,10 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     folder = Path(folder)
     earlier = _earlier(folder, set(studies) - set(complete))
     kept = {name for publication in earlier for name in publication["studies"]}
+    # before anything is written: what is damaged shows here
+    publication = _publication(config, complete)
+    not_run = {name: recorded(config, name) for name in studies if name not in kept and name not in complete}
+    summaries = {name: summary(read_dataset(f"{config.results}/datasets/{name}.nc")) for name in complete}
     for path in [path for kind in (*ARTEFACTS, "datasets") for path in folder.glob(f"{kind}/*")]:
         # the longest name that fits, since a study's name may begin another's
         owner = max((name for name in studies if path.name.startswith((f"{name}-", f"{name}."))), key=len, default=None)
@@ -59,13 +63,8 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
                     source = Path(config.results, kind, f"{name}-{artefact}.{suffix}")
                     (folder / kind).mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source, folder / kind / source.name)
-        write_dataset(summary(read_dataset(f"{config.results}/datasets/{name}.nc")), folder / "datasets" / f"{name}.nc")
-    missing = [name for name in studies if name not in kept and name not in complete]
-    provenance = {
-        "scale": config.scale,
-        "publications": [*earlier, _publication(config, complete)],
-        "not_run": {name: recorded(config, name) for name in missing},
-    }
+        write_dataset(summaries[name], folder / "datasets" / f"{name}.nc")
+    provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
     write_json(provenance, folder / "provenance.json")
     (folder / "README.md").write_text(_readme(config, provenance), encoding="utf-8")
     return complete
@@ -74,7 +73,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
 def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
     """What was published before of the studies `wanted`."""
     path = folder / "provenance.json"
-    publications = json.loads(path.read_text("utf-8")).get("publications", []) if path.exists() else []
+    publications = read_json(path, "take it from git again").get("publications", []) if path.exists() else []
     kept = []
     for publication in publications:
         studies = {name: facts for name, facts in publication["studies"].items() if name in wanted}
@@ -100,11 +99,7 @@ def summary(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _publication(config: Config, complete: list[str]) -> dict:
-    runs = [
-        json.loads(Path(block.path).with_suffix(".json").read_text("utf-8"))
-        for name in complete
-        for block in config.blocks(name)
-    ]
+    runs = [read_json(Path(block.path).with_suffix(".json")) for name in complete for block in config.blocks(name)]
     return {
         "studies": {
             name: {
@@ -135,14 +130,14 @@ def _rules(scale: str) -> dict[str, dict]:
     rules: dict[str, dict] = defaultdict(lambda: {"jobs": 0, "wall_seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0.0})
     # Snakemake does not see the process in which a run with a warm start takes place
     for path in Path(f"results/{scale}/runs").rglob("seeds*.json"):
-        run, rule = json.loads(path.read_text("utf-8")), rules["simulate"]
+        run, rule = read_json(path), rules["simulate"]
         rule["jobs"] += 1
         rule["wall_seconds"] += run["seconds"]
         rule["cpu_seconds"] += run["cpu_seconds"]
         rule["peak_memory_mb"] = max(rule["peak_memory_mb"], run["peak_memory_mb"])
     base = Path(f"logs/{scale}/benchmarks")
     for path in sorted(path for path in base.rglob("*.tsv") if path.relative_to(base).parts[0] != "simulate"):
-        row = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).iloc[-1]
+        row = _benchmark(path)
         rule = rules[path.relative_to(base).parts[0]]
         rule["jobs"] += 1
         rule["wall_seconds"] += float(row["s"])
@@ -152,10 +147,22 @@ def _rules(scale: str) -> dict[str, dict]:
     return {name: {key: round(value, 1) for key, value in values.items()} for name, values in sorted(rules.items())}
 
 
+def _benchmark(path: Path) -> pd.Series:
+    """The last row of one of Snakemake's benchmarks."""
+    try:
+        row = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).iloc[-1]
+        return row[["s", "cpu_time", "max_rss"]].astype(float)
+    except (ValueError, LookupError) as error:
+        raise ResultError(f"{path}: not a benchmark of Snakemake's; delete it") from error
+
+
 def _invocations(scale: str) -> list[dict]:
     """What Snakemake was called for and how long it took, as the workflow records it."""
     path = Path(f"logs/{scale}/invocations.jsonl")
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    try:
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    except ValueError as error:
+        raise ResultError(f"{path}: a line of it is no JSON; delete that line") from error
 
 
 def _readme(config: Config, provenance: dict) -> str:
