@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ensemblepp.errors import UnreachableError
-from ensemblepp.text.language_models import MARK, acquire, hub_address, local_source, missing
+from ensemblepp.errors import ResultError, UnreachableError
+from ensemblepp.text.language_models import CHECKSUMS, MARK, acquire, hub_address, local_source, missing, verify
 
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refuses at once
 COMMIT = "0123456789" * 4
@@ -34,7 +35,9 @@ OTHERS = {"README.md": b"# A model", "pytorch_model.bin": b"weights", "onnx.onnx
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    """What is in a model's folder, beside the checksums, which must be right."""
+    verify(folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != CHECKSUMS}
 
 
 def spec(source: str, location: object, revision: str = "main") -> dict[str, str]:
@@ -107,16 +110,18 @@ def test_a_folder_without_a_model(tmp_path, published, removed, pattern):
 # ------------------------------------------------------------------------------------------------------ interruption
 
 
-@pytest.mark.parametrize("moved", range(len(FILES)))
+@pytest.mark.parametrize("moved", range(len(FILES) + 1))
 def test_an_interrupted_acquisition_never_looks_like_a_model(tmp_path, published, monkeypatch, moved):
     """`moved` files have found their place when the interruption comes; another model was there before."""
     folder = tmp_path / "mine"
     folder.mkdir()
-    for name in ("config.json", "old.safetensors", "vocab.json"):
+    for name in ("config.json", "old.safetensors", "vocab.json", "chat_template.jinja"):
         (folder / name).write_bytes(b"another model's")
     replace, done = Path.replace, []
 
     def interrupted(self, target):
+        if Path(target).parent != folder:
+            return replace(self, target)
         if len(done) == moved:
             raise KeyboardInterrupt
         done.append(target)
@@ -131,6 +136,25 @@ def test_an_interrupted_acquisition_never_looks_like_a_model(tmp_path, published
     acquire(spec("folder", published), folder)
     assert contents(folder) == FILES
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "published"]
+
+
+@pytest.mark.parametrize("name", [*FILES, CHECKSUMS])
+def test_a_damaged_model_is_named(tmp_path, published, name):
+    """Before any of its files is loaded: one bit, a byte less, a missing file, and one that is not of it."""
+    folder = tmp_path / "mine"
+    acquire(spec("folder", published), folder)
+    verify(folder)
+    path = folder / name
+    content = path.read_bytes()
+    for damaged in (bytes([content[0] ^ 1]) + content[1:], content[:-2], None):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        with pytest.raises(ResultError, match=f"^{re.escape(str(path))}: .*; delete {re.escape(str(folder))} and run|no such"):
+            verify(folder)
+    path.write_bytes(content)
+    verify(folder)
+    (folder / "pytorch_model.bin").touch()
+    with pytest.raises(ResultError, match=r"pytorch_model\.bin: not of this language model; delete"):
+        verify(folder)
 
 
 def test_an_interrupted_copy_never_looks_like_a_model(tmp_path, published, monkeypatch):

@@ -17,6 +17,7 @@ import xarray as xr
 
 from ensemblepp.errors import DataError
 from ensemblepp.storage.datasets import read_dataset, write_dataset
+from ensemblepp.text.language_models import verify
 
 #: Padded tokens per batch: bounds memory, whatever the lengths.
 BATCH_TOKENS = 4096
@@ -30,11 +31,15 @@ class Embedder:
         pooling: "last" (hidden state of the last token, as the paper uses GPT-2) or "mean" (over tokens, for encoders).
         max_tokens: longer texts are cut.
         device: a torch device name.
+
+    Raises:
+        ResultError: the folder is not as `acquire` left it.
     """
 
     def __init__(
         self, folder: str | Path, pooling: Literal["last", "mean"], max_tokens: int = 512, device: str = "cpu"
     ) -> None:
+        verify(folder)
         # the folder is all it needs: no request may leave the machine
         os.environ["HF_HUB_OFFLINE"] = "1"
         from transformers import AutoModel, AutoTokenizer

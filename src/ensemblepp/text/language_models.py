@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ensemblepp.errors import UnreachableError
+from ensemblepp.errors import ResultError, UnreachableError
+from ensemblepp.storage.datasets import read_json, write_json
+from ensemblepp.storage.leftovers import temporary_folder
 
 #: What a transformers model folder needs, whatever the tokenizer's make.
 PATTERNS = ("config.json", "*.safetensors*", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
 
 #: Written last: a folder that has it is whole.
 MARK = "config.json"
+
+#: SHA-256 of every other file of a folder.
+CHECKSUMS = "checksums.json"
 
 
 def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
@@ -28,8 +33,7 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
     """
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
-        staged = Path(temporary)
+    with temporary_folder(folder.parent, folder.name) as staged:
         if model["source"] == "hub":
             _from_hub(model["location"], model["revision"], staged)
         else:
@@ -43,15 +47,35 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
         for pattern in (MARK, "*.safetensors"):
             if not any(staged.glob(pattern)):
                 raise UnreachableError(f"language model {model['location']}: has no {pattern}; it must be a transformers model")
+        write_json({file.name: _digest(file) for file in staged.iterdir() if file.is_file()}, staged / CHECKSUMS)
         folder.mkdir(exist_ok=True)
         # of another model that was here before nothing may stay, its mark least of all
-        for old in (file for pattern in PATTERNS for file in folder.glob(pattern)):
+        for old in sorted(filter(Path.is_file, folder.iterdir()), key=lambda path: path.name != MARK):
             old.unlink()
         # the mark goes last, so that an interrupted move never looks like a model
         for file in sorted(staged.iterdir(), key=lambda path: path.name == MARK):
             if file.is_file():
                 file.chmod(0o644)  # some writers leave 0600, which shuts out the others of a shared machine
                 file.replace(folder / file.name)
+
+
+def verify(folder: str | Path) -> None:
+    """Compare the files of a model folder with what `acquire` wrote, before any of them is loaded.
+
+    Raises:
+        ResultError: a file is missing, damaged or not from there.
+    """
+    remedy = f"delete {folder} and run snakemake again"
+    expected = read_json(Path(folder, CHECKSUMS), remedy)
+    found = {file.name for file in Path(folder).iterdir()} - {CHECKSUMS}
+    for name in sorted(found | expected.keys()):
+        path = Path(folder, name)
+        if name not in expected:
+            raise ResultError(f"{path}: not of this language model; {remedy}")
+        if not path.exists():
+            raise ResultError(f"{path}: no such file; {remedy}")
+        if _digest(path) != expected[name]:
+            raise ResultError(f"{path}: damaged (its content differs from its checksum); {remedy}")
 
 
 def local_source(model: Mapping[str, Any]) -> Path | None:
@@ -79,6 +103,11 @@ def hub_address(model: Mapping[str, Any]) -> str:
     """The address of a hub model's configuration, which tells whether the hub answers."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     return f"{endpoint}/{model['location']}/resolve/{model['revision']}/{MARK}"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _from_hub(location: str, revision: str, staged: Path) -> None:
