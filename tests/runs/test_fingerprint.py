@@ -117,6 +117,35 @@ def test_every_python_gives_the_same_digest(name):
     assert source_digest(source)[:16] == digest
 
 
+#: Asks for the digest of every sample and the fingerprint of every module; no library is installed where it runs.
+OTHER_PYTHON = """
+import json, sys
+from ensemblepp.runs.fingerprint import fingerprint, source_digest
+samples, modules = json.load(sys.stdin)
+print(json.dumps([[source_digest(sample) for sample in samples], {module: fingerprint(module) for module in modules}]))
+"""
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_another_python_gives_the_same_fingerprints(version):
+    """Of every module of the package, where that version is on this machine: by its name, or as pyenv keeps them."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob(f"{version}.*/bin/python")
+    modules = sorted(grimp.build_graph("ensemblepp", cache_dir=None).modules)
+    given = json.dumps([[source for source, _ in SAMPLES.values()], modules])
+    variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    for python in filter(None, [shutil.which(f"python{version}"), *map(str, kept)]):
+        command = [python, "-c", OTHER_PYTHON]
+        done = subprocess.run(command, input=given, env=variables, capture_output=True, text=True, check=False)
+        # a name on the path may be a shim of pyenv's with nothing behind it
+        if done.returncode == 0 or "Traceback" in done.stderr:
+            assert done.returncode == 0, done.stderr
+            digests, fingerprints = json.loads(done.stdout)
+            assert [digest[:16] for digest in digests] == [digest for _, digest in SAMPLES.values()]
+            assert fingerprints == {module: fingerprint(module) for module in modules}
+            return
+    pytest.skip(f"no Python {version} on this machine")
+
+
 def test_fields_of_later_versions_that_are_empty_do_not_count(monkeypatch):
     """Python 3.12 gave functions and classes `type_params`; 3.13 gave those a default."""
     source = "def f():\n    pass\n\n\nclass A:\n    pass\n"
