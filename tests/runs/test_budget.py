@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import Config
 from ensemblepp.runs import block as blocks
 from ensemblepp.runs.budget import STRUCTURE, Budget, budget, budgets, in_words, records
+from ensemblepp.storage.datasets import write_json
 
 CONFIG = {
     "environments": {
@@ -40,7 +40,7 @@ def made(config: Config, *arguments: object, cpu: float = 10.0, seconds: float =
     """A real run of these names at scale smoke, with a record and a size that a person can calculate with."""
     path = Path(config.block(*arguments).path.replace("/quick/", "/smoke/"))
     blocks.run(config.block(*arguments).spec, path)
-    path.with_suffix(".json").write_text(json.dumps({"cpu_seconds": cpu, "seconds": seconds}))
+    write_json({"cpu_seconds": cpu, "seconds": seconds}, path.with_suffix(".json"))
     with path.open("ab") as file:
         file.truncate(size)
 

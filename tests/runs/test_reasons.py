@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from ensemblepp.errors import ResultError
 from ensemblepp.runs import fingerprint, reasons
 from ensemblepp.runs.fingerprint import closure
 from ensemblepp.runs.reasons import why
+from ensemblepp.storage.datasets import write_json
 
 CONFIG = {
     "environments": {"near": {"kind": "linear_finite", "title": "Near", "dimension": 3, "actions": 5}},
@@ -111,7 +111,7 @@ def folder(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def record(commit: str) -> None:
     for run in RUNS:
-        Path(run).with_suffix(".json").write_text(json.dumps({"commit": commit}))
+        write_json({"commit": commit}, Path(run).with_suffix(".json"))
 
 
 def lines(*targets: str) -> list[str]:

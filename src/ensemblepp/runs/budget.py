@@ -18,7 +18,7 @@ from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import ResultError
 from ensemblepp.specification import Block
-from ensemblepp.storage.datasets import read_dataset
+from ensemblepp.storage.datasets import read_dataset, read_json
 from ensemblepp.trajectory import stored_rounds, stores_actions
 
 #: Agents whose rounds get longer, by kind (`cost_degree` of their classes, which cannot be read without loading them).
@@ -141,7 +141,7 @@ def records(results: str | Path) -> Iterator[Record]:
         diagnostics = bool(first.data_vars.keys() - {"regret", "reward", "optimal", "action", "constant_regret"})
         for folder, paths in folders.items():
             try:
-                facts = [json.loads(path.read_text("utf-8")) for path in paths]
+                facts = [read_json(path) for path in paths]
                 size, horizon = (int(name[1:]) for name in (folder.parent.name, folder.name))
                 own = {"ensemble_size": size, "horizon": horizon, "seeds": _seeds_of(paths[0])}
                 share = _seeds(own) / sum(_seeds({"seeds": _seeds_of(path)}) for path in paths)
@@ -153,7 +153,7 @@ def records(results: str | Path) -> Iterator[Record]:
                     chains,
                     diagnostics,
                 )
-            except (OSError, ValueError, KeyError):
+            except (OSError, ValueError, KeyError, ResultError):
                 continue
 
 

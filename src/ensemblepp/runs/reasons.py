@@ -25,6 +25,7 @@ from ensemblepp.errors import EnsembleError, ResultError
 from ensemblepp.runs.differences import differences
 from ensemblepp.runs.fingerprint import closure, source_digest
 from ensemblepp.specification import Block
+from ensemblepp.storage.datasets import read_json
 
 #: What Snakemake says, and what it means here. Where there is more to tell than that, the words stand in `_causes`.
 _PLAIN = {
@@ -166,7 +167,7 @@ def _edited(config: Config, job: Job) -> str:
         return "its code was edited (which module is not recorded for this kind of file)"
     path = Path(next(output for output in job.outputs if output.endswith(".nc")))
     try:
-        commit = json.loads(path.with_suffix(".json").read_text("utf-8"))["commit"]
+        commit = read_json(path.with_suffix(".json"))["commit"]
         block = _block(config, path)
     except (OSError, ValueError, KeyError, EnsembleError):
         return "its code was edited (which module cannot be told: its record is missing or damaged)"

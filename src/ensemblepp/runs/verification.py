@@ -20,7 +20,7 @@ from ensemblepp.runs.aggregate import read_block
 from ensemblepp.runs.differences import differences
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.specification import Block
-from ensemblepp.storage.datasets import read_dataset
+from ensemblepp.storage.datasets import read_dataset, read_json
 
 #: What a file can be, beside in order: damaged; not of the present configuration or code; not what its name says; asked for by
 #: no study.
@@ -189,7 +189,7 @@ def _damage(path: Path) -> str | None:
         if path.suffix == ".nc":
             read_dataset(path)
         elif path.suffix == ".json":
-            json.loads(path.read_text("utf-8"))
+            read_json(path)
         elif path.suffix == ".png":
             from PIL import Image
 
