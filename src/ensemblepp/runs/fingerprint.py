@@ -54,6 +54,15 @@ def fingerprint(*code: str) -> str:
     return _hash("\n".join([*names, *sorted(_module_digest(module, DEPTH) for module in modules)]))[:16]
 
 
+def current(*code: str) -> str:
+    """The fingerprint of the files as they are now: `fingerprint` keeps those that it has read once."""
+    if any(_state(path) != state for path, state in _READ.items()):
+        for cached in (fingerprint, _module_digest, _own_digest, _imports, _is_followed, _file, _source):
+            cached.cache_clear()
+        _READ.clear()
+    return fingerprint(*code)
+
+
 def closure(*modules: str) -> set[str]:
     """`modules` and all that they import, directly or not, of this package and of what lies beside a module of the user's."""
     found: set[str] = set()
@@ -199,4 +208,18 @@ def _source(module: str) -> str:
     path = _file(module)
     if path is None:
         raise ConfigError(f"no Python source for module '{module}'")
+    _READ[path] = _state(path)
     return path.read_text(encoding="utf-8")
+
+
+#: Files as they were when they were read.
+_READ: dict[Path, tuple[int, ...] | None] = {}
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What changes with every edit of a file, even one that takes an earlier one back."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
