@@ -2,8 +2,8 @@
 
     python status.py JOB
 
-A controller that does not answer has told nothing, so the job counts as running. A job that squeue has forgotten is looked for
-in the accounting database, where there is one.
+A controller that does not answer has told nothing, so the job counts as running. A job that the controller has forgotten is
+looked for in the accounting database, where there is one.
 """
 
 import re
@@ -25,33 +25,29 @@ ENDED = {
 
 
 def main(job: str) -> None:
-    state = look(job)
-    if state in (None, ""):
-        print("running")
-        return
+    state, why = look(job)
     if state == "COMPLETED":
         print("success")
     elif state in ENDED:
-        print(f"SLURM job {job}: {state}, {ENDED[state]}", file=sys.stderr)
-        print("failed")
-    elif state == "UNKNOWN":
-        print(f"SLURM job {job}: SLURM knows it no more, and there is no accounting that does", file=sys.stderr)
+        print(f"SLURM job {job}: {state}, {why or ENDED[state]}", file=sys.stderr)
         print("failed")
     else:
         print("running")
 
 
-def look(job: str) -> str | None:
-    """The state of a job in one word, UNKNOWN if SLURM has none; None if SLURM does not answer."""
-    asked = ask("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r")
-    if asked.returncode == 0 and asked.stdout.split():
-        state, reason = asked.stdout.split()[:2]
-        return "OUT_OF_MEMORY" if state == "FAILED" and reason == "OutOfMemory" else state
-    if asked.returncode != 0 and "Invalid job id" not in asked.stderr:
-        return None
+def look(job: str) -> tuple[str, str]:
+    """The state of a job, and more of why than the state says; no state where SLURM does not answer."""
+    asked = ask("scontrol", "show", "job", "--oneliner", job)
+    if asked.returncode == 0:
+        facts = dict(field.partition("=")[::2] for field in asked.stdout.split())
+        killed = facts["JobState"] == "FAILED" and facts["ExitCode"] == "0:9"
+        return facts["JobState"], "killed by signal 9, as happens to a job that needs more than its memory (mem_mb)" * killed
+    if "Invalid job id" not in asked.stderr:
+        return "", ""
     recorded = ask("sacct", "--noheader", "--allocations", "--parsable2", f"--jobs={job}", "--format=State")
     # such as "CANCELLED by 0"
-    return (re.findall(r"^[A-Z_]+", recorded.stdout) or ["UNKNOWN"])[0]
+    state = re.match("[A-Z_]*", recorded.stdout)[0]
+    return (state, "") if state else ("FAILED", "SLURM knows it no more, and no accounting does")
 
 
 def ask(*command: str) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,7 @@ def run(
     *,
     code: str = "",
     on_step: Callable[[int], None] = lambda rounds: None,
-    checkpoint: type[Checkpoint] = Checkpoint,
+    checkpoint: type[Checkpoint] | None = None,
 ) -> None:
     """Simulate one block and write it to `output` (netCDF), with a JSON file of what varies from run to run beside it.
 
@@ -38,7 +38,7 @@ def run(
         output: the run file.
         code: the code fingerprint to record.
         on_step: told how many rounds, summed over seeds, are done.
-        checkpoint: how the state is saved on the way.
+        checkpoint: the class that saves the state on the way, if not Checkpoint.
 
     Raises:
         ConfigError: the horizon is beyond the data, or there is no GPU where one is asked for.
@@ -48,7 +48,7 @@ def run(
     environment, agent = build(spec)
     engine = importlib.import_module(registry.ENGINES[spec["engine"]])
     time_ = stored_rounds(len(agent.chains), spec["horizon"], bool(getattr(agent, "diagnostics", dict)()))
-    saved = checkpoint(Path(output).with_suffix(".checkpoint"), _key(spec, code))
+    saved = (checkpoint or Checkpoint)(Path(output).with_suffix(".checkpoint"), _key(spec, code))
     start = time.perf_counter()
     trajectory = engine.play(agent, environment, spec["horizon"], time_, on_step, saved)
     seconds = time.perf_counter() - start

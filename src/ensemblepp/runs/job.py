@@ -41,8 +41,8 @@ def simulate(
             return
 
         def step(rounds: int) -> None:
-            on_step(rounds)
             stop.after(rounds)
+            on_step(rounds)
             if lease.lost:
                 raise StoppedError(f"{output}: another process has taken over, as this one gave no sign of life for minutes")
 
@@ -77,7 +77,7 @@ class _Stop:
         first, last = spec["seeds"]
         self._done, self._total = 0, spec["horizon"] * (last - first + 1)
         self.asked = False
-        self._offered = False
+        self._late = False
 
     def __enter__(self) -> _Stop:
         # elsewhere, as in a test's thread, Python takes no handlers
@@ -97,11 +97,11 @@ class _Stop:
 
     def after(self, rounds: int) -> None:
         """So many more rounds are done."""
-        # the engine offers its state after every step; one that has not, after the step in which it was asked, never does
-        if self.asked and self._offered:
-            self.end()
-        self._offered = self.asked
         self._done += rounds
+        # an engine with checkpoints has offered one since it was asked, and the job has ended with that
+        if self.asked and self._late:
+            self.end()
+        self._late = self.asked
 
     def end(self) -> None:
         """End the job."""
