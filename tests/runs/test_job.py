@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ensemblepp.engines import step_by_step
-from ensemblepp.runs import block, job
+from ensemblepp.runs import block
 from ensemblepp.runs.job import StoppedError, simulate
 from ensemblepp.storage import leases
 from ensemblepp.storage.datasets import read_dataset

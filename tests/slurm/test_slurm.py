@@ -88,9 +88,14 @@ def test_smoke_scale_on_a_real_cluster(cluster, profile, tmp_path, mirror):
     assert (project.folder / run).read_bytes() == remote
 
 
-def test_gpus_are_requested_by_neural_jobs_only(cluster, profile, tmp_path, mirror):
+@pytest.mark.parametrize(("profile", "how"), [("slurm", "gpu:1"), ("slurm-generic", "gpu:1"), ("slurm-generic", "gres:gpu:1")])
+def test_gpus_are_requested_by_neural_jobs_only(cluster, profile, how, tmp_path, mirror):
     """The neural job is granted a GPU (and finds that torch sees none here); the linear one asks for none and succeeds."""
     project = copy_project(tmp_path, ENSEMBLEPP_MIRROR=str(mirror))
+    if how.startswith("gres"):
+        settings = project.folder / f"profiles/{profile}/config.yaml"
+        assert "--gpus={resources.gpu}" in settings.read_text()
+        settings.write_text(settings.read_text().replace("--gpus={resources.gpu}", "--gres=gpu:{resources.gpu}"))
     neural = "results/smoke/runs/mushroom/greedy/M0/T150/seeds0-1.nc"
     linear = "results/smoke/runs/finite-d10-100/ts/M0/T50/seeds0-1.nc"
     before = jobs(cluster)
@@ -99,8 +104,9 @@ def test_gpus_are_requested_by_neural_jobs_only(cluster, profile, tmp_path, mirr
     assert "torch sees no GPU" in done.stdout
     assert (project.folder / linear).exists()
     assert not (project.folder / neural).exists()
-    asked = [facts.get("TresPerJob", "") for job, facts in jobs(cluster).items() if job not in before]
-    assert sorted(gpus in ("gpu:1", "gres:gpu:1") for gpus in asked) == [False] * (len(asked) - 1) + [True], asked
+    submitted = [facts for job, facts in jobs(cluster).items() if job not in before]
+    asked = [facts.get("TresPerJob") or facts.get("TresPerNode") or "" for facts in submitted]
+    assert sorted(gpus for gpus in asked if not gpus.endswith(":0")) == [""] * asked.count("") + ["gres:gpu:1"], asked
 
 
 class Run:
@@ -152,7 +158,7 @@ class Run:
 
     def ends_well(self, local: dict[str, bytes]) -> str:
         """The run ends with the local bytes, no block was ever played twice at the same time; what the run said."""
-        status = self.process.wait()
+        status = self.process.wait(timeout=HANGS)
         said = self.log.read_text()
         assert status == 0, said
         assert self.project.run_files() == local
@@ -226,20 +232,22 @@ def test_a_controller_that_is_away_is_waited_for(run, cluster, local):
 
 def test_snakemake_is_killed_and_resumed_without_scancel(run, cluster, local):
     """Two blocks run and two wait. Those that run are left alone and not played again, the others are not doubled."""
+    before = jobs(cluster).keys()
     run.start("--set-threads", "simulate=2")
-    first = {run.job(block) for block in running(run)}
+    run.until(lambda: len(run.acts()) == 2 and len(jobs(cluster).keys() - before) == 4)
+    submitted = jobs(cluster).keys() - before
+    first = {run.job(block) for block in run.acts()}
     run.kill()
     run.launch([sys.executable, "-m", "ensemblepp", "resume"])
     said = run.ends_well(local[1])
     assert "removing the lock of process" in said
+    assert f"waiting for SLURM job {', '.join(sorted(first, key=int))} of the process that is gone" in said
     assert {len(played) for played in run.acts().values()} == {200}, "every block was played once"
-    assert first < {job for played in run.acts().values() for job, _ in played}
-
-
-def running(run: Run) -> list[int]:
-    """The two blocks that run, once they do."""
-    run.until(lambda: len(run.acts()) == 2)
-    return list(run.acts())
+    after = jobs(cluster)
+    assert {job: after[job]["JobState"] for job in submitted} == {
+        job: "COMPLETED" if job in first else "CANCELLED" for job in submitted
+    }
+    assert len(after.keys() - before - submitted) == 2, "those that waited were sent anew"
 
 
 def stop_controller(cluster: LocalSlurm, how: signal.Signals) -> None:

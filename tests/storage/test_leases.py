@@ -51,8 +51,15 @@ def test_a_lease_names_its_owner_and_is_gone_in_the_end(tmp_path):
         assert read(path)[0] == {**this_process(), "arguments": ["one"], "cluster": True}
         assert not lease.waited
         assert not lease.lost
-    assert list(path.parent.iterdir()) == []
     assert read(path) == (None, 0.0)
+    assert list(tmp_path.iterdir()) == [], "nor does the folder stay that was made for it"
+
+
+def test_the_folder_stays_if_something_was_written_there(tmp_path):
+    path = tmp_path / "deep" / "run.lease"
+    with Lease(path, "run"):
+        path.with_suffix(".nc").touch()
+    assert [entry.name for entry in path.parent.iterdir()] == ["run.nc"]
 
 
 def test_a_second_one_waits_for_a_living_owner(tmp_path, capfd):

@@ -14,7 +14,7 @@ from types import ModuleType
 PREFIX = "ensemblepp_"
 #: Seconds between two questions to a controller that does not answer, or about jobs that are waited for.
 POLL = 10.0
-#: So often an executor asks anew when SLURM answers, but not this question.
+#: So often an executor asks for a setting of SLURM's that SLURM does not tell.
 ATTEMPTS = 5
 
 
@@ -34,27 +34,36 @@ def settle() -> None:
 
 
 def be_patient(plugin: ModuleType) -> None:
-    """Let the executor `snakemake_executor_plugin_slurm` wait while the controller is away.
+    """Let the executor `snakemake_executor_plugin_slurm` wait while SLURM does not answer.
 
     By itself (2.8.0) it turns to `sacct`, forgets all its jobs when that does not answer either, and is silent for ever;
     `sbatch` fails, and jobs use up their retries. It also takes "CANCELLED by 0", as sacct says it, for a job that runs.
     """
     ask_age, query, run_job = plugin.get_min_job_age, plugin.query_job_status, plugin.Executor.run_job
+    known: int | None = None
+    said = False
 
     @functools.wraps(ask_age)
     def get_min_job_age() -> int | None:
-        while (age := ask_age()) is None and not _answers():
-            time.sleep(POLL)
-        return age
+        nonlocal known
+        attempts = 0
+        while known is None and attempts < ATTEMPTS:
+            known = ask_age()
+            if known is None:
+                attempts += _answers()
+                time.sleep(POLL)
+        return known
 
     @functools.wraps(query)
-    async def query_job_status(command: str, logger: object) -> tuple[dict[str, str] | None, float | None]:
-        attempts = 0
-        while (found := await query(command, logger))[0] is None and attempts < ATTEMPTS:
-            attempts += _answers()
+    async def query_job_status(command: str, logger: object) -> tuple[dict[str, str], float]:
+        nonlocal said
+        while (found := await query(command, logger))[0] is None:
+            if _answers() and not said:
+                say(f"SLURM answers, but not to this, which is asked again: {command}")
+                said = True
             await asyncio.sleep(POLL)
         states, seconds = found
-        return states and {job: (state.split() or [state])[0] for job, state in states.items()}, seconds
+        return {job: (state.split() or [state])[0] for job, state in states.items()}, seconds
 
     @functools.wraps(run_job)
     def run(self: object, job: object) -> None:

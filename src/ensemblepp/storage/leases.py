@@ -46,6 +46,8 @@ class Lease:
         self.path, self._name = Path(path), name
         self._owner = {**this_process(), **facts}
         self._ended = threading.Event()
+        # deepest first
+        self._made = [folder for folder in self.path.parents if not folder.exists()]
         self.waited = self.lost = False
 
     def __enter__(self) -> Lease:
@@ -64,6 +66,9 @@ class Lease:
         with contextlib.suppress(FileNotFoundError), _locked(self.path) as file:
             if _read(file) == self._owner:
                 self.path.unlink()
+        with contextlib.suppress(OSError):  # something was written there
+            for folder in self._made:
+                folder.rmdir()
 
     def note(self, **facts: Any) -> None:
         """Let the file hold further facts; for its owner."""
@@ -73,7 +78,6 @@ class Lease:
 
     def _take(self) -> dict[str, Any] | None:
         """Make the lease this process's, or tell which living process has it."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(self.path, create=True) as file:
             holder = _read(file)
             if holder and not gone(holder, age(file)):
@@ -139,22 +143,32 @@ def age(file: TextIO) -> float:
 
 @contextlib.contextmanager
 def _locked(path: Path, *, create: bool = False) -> Iterator[TextIO]:
-    """Open the file of a lease for this process alone, for as short a time as it takes to read and write it."""
+    """Open the file of a lease for this process alone, for as short a time as it takes to read and write it.
+
+    Raises:
+        FileNotFoundError: it is not there, and is not to be made.
+    """
     while True:
-        with os.fdopen(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666), "r+", encoding="utf-8") as file:
+        try:
+            if create:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
+        except FileNotFoundError:
+            if create:  # another has just removed the folder that it had made
+                continue
+            raise
+        with os.fdopen(handle, "r+", encoding="utf-8") as file:
             # some network file systems know no such locks: there, two that find a stale lease at one instant may both take it
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
-            # given back, and perhaps taken anew, between opening and locking
+            # it may have been given back, and taken anew, between opening and locking
             try:
-                same = os.path.samestat(os.fstat(file.fileno()), path.stat())
+                same = os.path.samestat(os.fstat(handle), path.stat())
             except FileNotFoundError:
                 same = False
             if same:
                 yield file
                 return
-        if not create and not path.exists():
-            raise FileNotFoundError(path)
 
 
 def _read(file: TextIO) -> dict[str, Any] | None:
