@@ -26,19 +26,7 @@ FOLDER = Path(".snakemake/controllers")
 LOCKS = Path(".snakemake/locks")
 #: Options with which Snakemake looks or tidies up, and runs no job.
 LOOKS = {
-    *(
-        "-n",
-        "-np",
-        "--dry-run",
-        "--dryrun",
-        "-S",
-        "--summary",
-        "-D",
-        "--detailed-summary",
-        "--dag",
-        "--rulegraph",
-        "--filegraph",
-    ),
+    *("-n", "-np", "--dry-run", "--dryrun", "-S", "--summary", "-D", "--detailed-summary", "--dag", "--rulegraph"),
     *("--filegraph", "--d3dag", "--lint", "--report", "-l", "--list", "--list-rules", "--list-target-rules", "--list-changes"),
     *("--list-untracked", "--unlock", "--cleanup-metadata", "--delete-all-output"),
 }
