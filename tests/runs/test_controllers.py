@@ -85,12 +85,13 @@ def test_the_lock_of_a_killed_process_is_removed(other, capfd):
 
 
 def test_the_lock_of_a_living_process_stays(other, capfd):
-    """Both are then known."""
+    """Also beside one that is gone: whose lock it is cannot be told. All are then known."""
     (theirs,) = FOLDER.glob("*.json")
+    dead = entry(process=2**22 + 1)
     mine = enter(RUN)
     assert LOCK.exists()
     assert capfd.readouterr().err == ""
-    assert set(FOLDER.glob("*.json")) == {theirs, mine.path}
+    assert set(FOLDER.glob("*.json")) == {theirs, dead, mine.path}
 
 
 def test_of_a_lock_that_nobody_is_known_to_have_made_nothing_is_said():

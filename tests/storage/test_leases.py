@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from ensemblepp.errors import ResultError
 from ensemblepp.storage import leases
 from ensemblepp.storage.leases import STALE, Lease, gone, read, this_process
 
@@ -151,6 +154,7 @@ def test_of_many_at_once_one_at_a_time_has_it(tmp_path):
     path.write_text(json.dumps(this_process() | {"began": "1"}))
     code = """
 import sys, time
+from ensemblepp.errors import ResultError
 from ensemblepp.storage import leases
 leases.POLL = 0.001
 for _ in range(5):
@@ -166,3 +170,33 @@ for _ in range(5):
     assert len(held) == 40
     assert [(one, two) for one, two in itertools.pairwise(held) if two[0] < one[1]] == []
     assert not path.exists()
+
+
+def test_a_file_that_was_replaced_while_it_was_waited_for_is_no_lease(tmp_path):
+    """It names an owner that is gone, and is held for a moment; when it is let go, the lease is a living one's."""
+    path, taken = tmp_path / "run.lease", threading.Event()
+    path.write_text(json.dumps(this_process() | {"began": "1"}))
+
+    def work() -> None:
+        with Lease(path, "run"):
+            taken.set()
+
+    thread = threading.Thread(target=work)
+    with path.open() as old:
+        fcntl.flock(old, fcntl.LOCK_EX)
+        thread.start()
+        time.sleep(0.3)
+        other = tmp_path / "other"
+        other.write_text(json.dumps(this_process() | {"host": "elsewhere"}))
+        other.replace(path)
+    assert not taken.wait(0.5)
+    path.unlink()
+    thread.join()
+    assert taken.is_set()
+
+
+def test_where_nothing_can_be_written_it_says_so(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ResultError) as raised, Lease(tmp_path / "file" / "M8" / "run.lease", "results/run.nc"):
+        pass
+    assert str(raised.value) == f"results/run.nc: {tmp_path / 'file' / 'M8'} cannot be written to (Not a directory)"

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from ensemblepp.errors import ResultError
+
 #: Seconds between two signs of life of an owner.
 EVERY = 30.0
 #: Seconds without one after which an owner on another host is gone.
@@ -40,6 +42,9 @@ class Lease:
         path: the file of the lease.
         waited: whether another process had it first.
         lost: whether another process has taken it over, which happens to an owner that gave no sign of life.
+
+    Raises:
+        ResultError: on entering, the folder cannot be written to.
     """
 
     def __init__(self, path: str | Path, name: str, **facts: Any) -> None:
@@ -78,11 +83,14 @@ class Lease:
 
     def _take(self) -> dict[str, Any] | None:
         """Make the lease this process's, or tell which living process has it."""
-        with _locked(self.path, create=True) as file:
-            holder = _read(file)
-            if holder and not gone(holder, age(file)):
-                return holder
-            self._write(file)
+        try:
+            with _locked(self.path, create=True) as file:
+                holder = _read(file)
+                if holder and not gone(holder, age(file)):
+                    return holder
+                self._write(file)
+        except OSError as error:
+            raise ResultError(f"{self._name}: {self.path.parent} cannot be written to ({error.strerror})") from error
         return None
 
     def _write(self, file: TextIO) -> None:
@@ -95,10 +103,15 @@ class Lease:
     def _stay(self) -> None:
         """Give signs of life until the end."""
         while not self._ended.wait(EVERY):
-            with contextlib.suppress(FileNotFoundError), _locked(self.path) as file:
-                if _read(file) == self._owner:
-                    os.utime(self.path)
-                    continue
+            try:
+                with _locked(self.path) as file:
+                    if _read(file) == self._owner:
+                        os.utime(self.path)
+                        continue
+            except FileNotFoundError:
+                pass
+            except OSError:  # a file system that is away may come back
+                continue
             if not self._ended.is_set():
                 self.lost = True
                 return
