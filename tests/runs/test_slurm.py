@@ -86,3 +86,34 @@ def test_nothing_is_submitted_while_slurm_is_away(ping, capfd):
     fake.Executor.run_job(None, "a job")
     assert submitted == ["a job"]
     assert "SLURM answers again" in capfd.readouterr().err
+
+
+def test_of_the_jobs_of_a_process_that_is_gone_those_that_run_are_waited_for(ping, tmp_path, monkeypatch, capfd):
+    """Those that wait are cancelled. Not those of other folders or names, nor the job that this process is in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    queue = tmp_path / "queue"
+    jobs = [
+        (1, "ensemblepp_a", "."),
+        (2, "ensemblepp_b", "."),
+        (3, "ensemblepp_a", "."),
+        (4, "other", "."),
+        (5, "ensemblepp_a", "x"),
+    ]
+    queue.write_text("".join(f"{job}|{name}|{tmp_path / folder}\n" for job, name, folder in jobs))
+    scripts = {
+        # away at first; each look at the queue after job 2 was cancelled is one at which job 1 may have ended
+        "squeue": f"[ -e away ] || {{ touch away; exit 1; }}; cat {queue}; [ ! -e told ] || sed -i /^1/d {queue}; "
+        "[ ! -e cancelled ] || touch told",
+        "scancel": f'echo "$@" >> cancelled; sed -i /^2/d {queue}',
+    }
+    for name, script in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    slurm.settle()
+    assert (tmp_path / "cancelled").read_text().splitlines()[0] == "--state=PENDING 1 2"
+    assert capfd.readouterr().err.splitlines() == [
+        "SLURM does not answer; waiting to ask it for jobs of the process that is gone",
+        "waiting for SLURM job 1 of the process that is gone (or scancel it)",
+    ]
+    assert [line[0] for line in queue.read_text().splitlines()] == ["3", "4", "5"]

@@ -22,15 +22,18 @@ def settle() -> None:
     """Leave no job of this folder in the queue: cancel those that wait, wait for those that run."""
     said: object = ()
     while (jobs := _jobs()) != []:
-        if jobs != said:
+        if jobs:
+            # one that has begun meanwhile is not cancelled
+            subprocess.run(["scancel", "--state=PENDING", *jobs], check=False)
+            jobs = _jobs()
+        if jobs != said and jobs != []:
             if jobs is None:
                 say("SLURM does not answer; waiting to ask it for jobs of the process that is gone")
             else:
-                # one that has begun meanwhile is not cancelled
-                subprocess.run(["scancel", "--state=PENDING", *jobs], check=False)
                 say(f"waiting for SLURM job {', '.join(jobs)} of the process that is gone (or scancel it)")
             said = jobs
-        time.sleep(POLL)
+        if jobs != []:
+            time.sleep(POLL)
 
 
 def be_patient(plugin: ModuleType) -> None:
