@@ -133,7 +133,7 @@ def test_a_second_writer_waits_and_takes_what_the_first_has_made(whole, tmp_path
     first.communicate()
     said = capfd.readouterr()
     assert said.err.startswith(f"{output}: waiting, as process {first.pid} on ")
-    assert f"{output}: made by the other process" in said.out
+    assert f"{output}: made by the other process" in said.err
     assert told == [], "nothing was simulated"
     assert output.read_bytes() == whole
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,7 +38,7 @@ def simulate(
     output = Path(output)
     with _Stop(output, spec) as stop, Lease(output.with_suffix(".lease"), str(output)) as lease:
         if lease.waited and _finished(output, spec, code):
-            print(f"{output}: made by the other process")
+            print(f"{output}: made by the other process", file=sys.stderr)
             return
 
         def step(rounds: int) -> None:
