@@ -27,7 +27,9 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
         command, cwd=project.folder, env=project.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     end = time.monotonic() + HANGS
-    while not list((project.folder / "results/smoke").rglob("seeds*")):
+    # a job of a process that was killed may make a run file as well, but a lock is this one's once it has entered the list
+    signs = (f".snakemake/controllers/*-{process.pid}.json", ".snakemake/locks/*.lock", "results/smoke/runs/**/seeds*")
+    while not all(list(project.folder.glob(sign)) for sign in signs):
         assert process.poll() is None
         assert time.monotonic() < end
         time.sleep(0.05)
