@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -154,6 +155,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_why)
 
+    command = commands.add_parser("resume", help="start snakemake again as it was last started here, after whatever ended it")
+    command.set_defaults(command=_resume)
+
     command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
     command.add_argument("--folder", type=Path, default=Path("results/paper-scale"))
@@ -181,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _simulate(options: argparse.Namespace) -> None:
-    from ensemblepp.runs.block import run
+    from ensemblepp.runs.job import simulate
     from ensemblepp.runs.progress import Progress
 
     if options.spec:
@@ -206,7 +210,7 @@ def _simulate(options: argparse.Namespace) -> None:
     first, last = spec["seeds"]
     name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"
     with Progress(spec["horizon"] * (last - first + 1), name) as progress, progress.telling_of_compilation():
-        run(spec, output, code=code, on_step=progress.step)
+        simulate(spec, output, code=code, on_step=progress.step)
     if not options.spec:
         from ensemblepp.runs.by_hand import regret_in_words
 
@@ -405,6 +409,15 @@ def _why(options: argparse.Namespace) -> None:
 
     for line in why(read_files(**({"scale": options.scale} if options.scale else {})), options.targets):
         print(line)
+
+
+def _resume(_options: argparse.Namespace) -> None:
+    from ensemblepp.runs.controllers import last
+
+    arguments = last()
+    print(shlex.join(["snakemake", *arguments]), file=sys.stderr, flush=True)
+    # the workflow puts in order what the process before has left
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 
 def _publish(options: argparse.Namespace) -> None:

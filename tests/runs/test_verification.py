@@ -176,13 +176,14 @@ def test_what_no_study_asks_for(folder):
 
 
 def test_leftovers(folder):
-    for name in (".seeds0-1.x1y2.nc", "seeds0-1.checkpoint", "seeds4-5.checkpoint"):
+    for name in (".seeds0-1.x1y2.nc", "seeds0-1.checkpoint", "seeds4-5.checkpoint", "seeds0-1.lease", "seeds4-5.lease"):
         Path(RUN).with_name(name).write_bytes(b"half")
     Path("results/quick/notes.txt").write_text("mine")
     assert [(fault, Path(path).name, reason) for fault, path, reason in found()] == [
         ("orphaned", "notes.txt", "no study of this scale asks for it"),
         ("orphaned", ".seeds0-1.x1y2.nc", "a temporary file whose writer was killed"),
         ("orphaned", "seeds0-1.checkpoint", "a checkpoint of a run that is finished"),
+        ("orphaned", "seeds0-1.lease", "a lease of a run that is finished"),
     ]
 
 

@@ -209,7 +209,7 @@ class LocalSlurm:
         - `MinJobAge`: squeue keeps showing finished jobs. The executor plugin asks it up to 180 s later and waits for
           ever for a job that squeue has forgotten. Zero would mean to keep them, but the plugin takes it as too short.
         - `ReturnToService`: a node that was down comes back when its slurmd does.
-        - `KillWait`: a cancelled job has two seconds between SIGTERM and SIGKILL.
+        - `KillWait`: a cancelled job has as long between SIGTERM and SIGKILL as elsewhere, as this machine may be slow.
         """
         host = os.uname().nodename.split(".")[0]
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 9 // 10 // 2**20
@@ -245,7 +245,7 @@ class LocalSlurm:
             ReturnToService=2
             SlurmdParameters=config_overrides
             SlurmdTimeout=20
-            KillWait=2
+            KillWait=30
             MinJobAge=86400
             DefMemPerCPU={memory // self.cpus}
             GresTypes=gpu

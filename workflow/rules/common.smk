@@ -25,7 +25,7 @@ from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.registry import DATASETS
-from ensemblepp.runs import screen
+from ensemblepp.runs import controllers, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.warm_start import server as warm_server
@@ -42,6 +42,13 @@ if CONFIG.mirror_folder:
 
 # resolved once: a job may run on a machine that sees other devices
 os.environ[devices.PLANNED_VARIABLE] = devices.resolve("auto")
+
+CONTROLLER = None
+# not in the processes that it starts for jobs
+if workflow.is_main_process:
+    CONTROLLER = controllers.enter(sys.argv[1:])
+    if "snakemake_executor_plugin_slurm" in sys.modules:
+        slurm.be_patient(sys.modules["snakemake_executor_plugin_slurm"])
 
 RESULTS = CONFIG.results
 STUDIES = CONFIG.active_studies()
@@ -202,6 +209,8 @@ if workflow.is_main_process:
 onstart:
     if workflow.local_exec and CONFIG.warm_start:
         warm_server.start()
+    if not workflow.local_exec and CONTROLLER:
+        CONTROLLER.note(cluster=True)
 
 
 STARTED = time.time()

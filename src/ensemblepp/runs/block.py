@@ -24,7 +24,12 @@ from ensemblepp.trajectory import Trajectory, stored_rounds
 
 
 def run(
-    spec: Mapping[str, Any], output: str | Path, *, code: str = "", on_step: Callable[[int], None] = lambda rounds: None
+    spec: Mapping[str, Any],
+    output: str | Path,
+    *,
+    code: str = "",
+    on_step: Callable[[int], None] = lambda rounds: None,
+    checkpoint: type[Checkpoint] | None = None,
 ) -> None:
     """Simulate one block and write it to `output` (netCDF), with a JSON file of what varies from run to run beside it.
 
@@ -33,6 +38,7 @@ def run(
         output: the run file.
         code: the code fingerprint to record.
         on_step: told how many rounds, summed over seeds, are done.
+        checkpoint: the class that saves the state on the way, if not Checkpoint.
 
     Raises:
         ConfigError: the horizon is beyond the data, or there is no GPU where one is asked for.
@@ -42,15 +48,15 @@ def run(
     environment, agent = build(spec)
     engine = importlib.import_module(registry.ENGINES[spec["engine"]])
     time_ = stored_rounds(len(agent.chains), spec["horizon"], bool(getattr(agent, "diagnostics", dict)()))
-    checkpoint = Checkpoint(Path(output).with_suffix(".checkpoint"), _key(spec, code))
+    saved = (checkpoint or Checkpoint)(Path(output).with_suffix(".checkpoint"), _key(spec, code))
     start = time.perf_counter()
-    trajectory = engine.play(agent, environment, spec["horizon"], time_, on_step, checkpoint)
+    trajectory = engine.play(agent, environment, spec["horizon"], time_, on_step, saved)
     seconds = time.perf_counter() - start
     provenance = _provenance(seconds, spec["horizon"])
     write_dataset(_dataset(trajectory, agent, spec, code), output)
     # last, so that it never stands alone
     write_json(provenance, Path(output).with_suffix(".json"))
-    checkpoint.remove()
+    saved.remove()
 
 
 def build(spec: Mapping[str, Any]) -> tuple[Environment, Agent]:

@@ -38,6 +38,10 @@ class Finding(NamedTuple):
     reason: str
 
 
+#: What stands beside a run file until it is there.
+_UNFINISHED = {".checkpoint": "a checkpoint", ".lease": "a lease"}
+
+
 def files(path: str | Path) -> list[Path]:
     """The files that are verified: `path` itself, or all below it, but for those of a simulation that is not finished.
 
@@ -48,7 +52,7 @@ def files(path: str | Path) -> list[Path]:
     if not path.exists():
         raise ResultError(f"{path}: no such file or folder; results lie under results/<scale>")
     found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [file for file in found if file.is_file() and not (file.suffix == ".checkpoint" and not _run_of(file).exists())]
+    return [file for file in found if file.is_file() and not (file.suffix in _UNFINISHED and not _run_of(file).exists())]
 
 
 def verify(config: Config, paths: Iterable[Path], on_file: Callable[[], None] = lambda: None) -> Iterator[Finding]:
@@ -97,8 +101,8 @@ class _Check:
         name = path.as_posix()
         if path.name.startswith("."):
             return "orphaned", "a temporary file whose writer was killed"
-        if path.suffix == ".checkpoint":
-            return "orphaned", "a checkpoint of a run that is finished"
+        if path.suffix in _UNFINISHED:
+            return "orphaned", f"{_UNFINISHED[path.suffix]} of a run that is finished"
         if name in self._datasets:
             return self._dataset(path, self._datasets[name])
         if name in self._artefacts:
@@ -209,7 +213,7 @@ def _damage(path: Path) -> str | None:
 
 
 def _run_of(path: Path) -> Path:
-    """The run file that a record or a checkpoint stands beside."""
+    """The run file that a record, a checkpoint or a lease stands beside."""
     return path.with_suffix(".nc")
 
 
