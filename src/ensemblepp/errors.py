@@ -23,3 +23,7 @@ class ResultError(EnsembleError):
 
 class TrainingError(EnsembleError):
     """Training left the real numbers: names agent, seed and step."""
+
+
+class InterfaceError(EnsembleError):
+    """An agent or environment, of the user's as a rule, breaks what `ensemblepp.bandit` promises: names class and method."""
