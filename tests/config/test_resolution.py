@@ -271,7 +271,7 @@ class Named:
 
 class HandsOn:
     def __init__(self, seeds, *, step=0.1, **training):
-        pass
+        self.training = training
 
 
 class Derived(HandsOn):

@@ -142,9 +142,9 @@ def _check_agents(config: Config) -> Iterator[str]:
                 where, agent.class_path, layers, own_code.AGENT, {key for values in shared for key in values}
             )
         elif isinstance(agent, PlayingModel):
-            yield from (f"{where}.{fault}" for fault in laws.unknown(own_values(agent), config.laws))
+            yield from (f"{where}.{fault}" for fault in laws.faults(own_values(agent), config.laws))
             for key, values in agent.per_environment.items():
-                yield from (f"{where}.per_environment.{key}.{fault}" for fault in laws.unknown(values, config.laws))
+                yield from (f"{where}.per_environment.{key}.{fault}" for fault in laws.faults(values, config.laws))
         if isinstance(agent, PairAgent):
             yield from _check_pair(config, where, agent)
         protocol = getattr(agent, "protocol", None)
@@ -173,7 +173,7 @@ def _check_protocols(config: Config) -> Iterator[str]:
             if key not in config.environments and key not in kinds:
                 yield f"{where}: found '{key}': must be the name or kind of an environment"
                 continue
-            yield from (f"{where}.{key}.{fault}" for fault in laws.unknown(values, config.laws))
+            yield from (f"{where}.{key}.{fault}" for fault in laws.faults(values, config.laws))
             for field, value in values.items():
                 if field not in known:
                     yield f"{where}.{key}.{field}: unknown key; agents have {', '.join(known)}"
@@ -230,8 +230,12 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
     yield from _unknown(f"{where}.agents", study.agents, config.agents)
     for kind in ARTEFACTS:
         yield from _unknown(f"{where}.{kind}", getattr(study, kind), [*presentable(kind), *getattr(config, kind)])
+    known = [name for name in study.agents if name in config.agents]
+    yield from _alike(f"{where}.agents", "label", {name: config.agents[name].label for name in known})
     for scale, grid in study.scales.items():
         place = f"{where}.scales.{scale}"
+        titles = {name: config.environments[name].title for name in grid.environments if name in config.environments}
+        yield from _alike(f"{place}.environments", "title", titles)
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
         yield from faults
         if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
@@ -245,6 +249,15 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
             continue
         for environment in grid.environments:
             yield from horizon_faults(config, f"{place}.horizon", grid.horizon, environment)
+
+
+def _alike(where: str, key: str, words: Mapping[str, str]) -> Iterator[str]:
+    """Two names that are shown by the same words: they would be one in figures and tables."""
+    first: dict[str, str] = {}
+    for name, word in words.items():
+        if word in first:
+            yield f"{where}: '{first[word]}' and '{name}' have one {key}, '{word}': give each its own"
+        first.setdefault(word, name)
 
 
 def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:

@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from ensemblepp.config.checks import CONFIG_FILES, faults_of, in_words
+from ensemblepp.config import presentation
+from ensemblepp.config.checks import CONFIG_FILES, FILES, faults_of, in_words
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import ConfigError
 
@@ -31,7 +32,8 @@ def load(values: Mapping[str, Any]) -> Config:
         config = Config.model_validate(dict(values))
     except ValidationError as error:
         raise ConfigError("\n".join(in_words(fault) for fault in error.errors())) from None
-    faults = list(faults_of(config))
+    # what a study needs can be told of sound ones only
+    faults = list(faults_of(config)) or list(presentation.faults(config, FILES["studies"]))
     if faults:
         raise ConfigError("\n".join(faults))
     return config

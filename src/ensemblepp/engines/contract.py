@@ -21,7 +21,17 @@ from ensemblepp.trajectory import Trajectory
 
 #: Names that a run file has already, of variables, dimensions and coordinates, and one that engines keep sums by.
 RESERVED = frozenset(
-    {"action", "action_index", "agent", "constant", "constant_regret", "ensemble_size", "environment", "optimal", "perturbation"}
+    {
+        "action",
+        "action_index",
+        "agent",
+        "constant",
+        "constant_regret",
+        "ensemble_size",
+        "environment",
+        "optimal",
+        "perturbation",
+    }
     | {"reference", "regret", "reward", "seed", "step", "time"}
 )
 
