@@ -28,6 +28,7 @@ from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.data.table import rows_available
+from ensemblepp.errors import one_of
 from ensemblepp.randomness.distributions import is_taken
 
 #: Where each top-level key is written.
@@ -44,7 +45,13 @@ FILES = {
 }
 CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 
+#: Files of a study that Snakemake plans in minutes.
+MAX_BLOCKS = 200_000
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
+
+#: Run blocks of a study that Snakemake plans in minutes.
+MAX_BLOCKS = 200_000
 
 #: Of figures and tables: a hyphen ends the name of the study, before theirs, in a file's name.
 _ARTEFACT_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -105,9 +112,8 @@ def _check_environments(config: Config) -> Iterator[str]:
             yield from _unknown(f"{FILES['environments']}: environments.{name}.dataset", [environment.dataset], allowed)
         model = getattr(environment, "language_model", None)
         if model is not None and model not in config.language_models:
-            allowed = ", ".join(config.language_models) or "none is declared"
             where = f"{FILES['environments']}: environments.{name}.language_model"
-            yield f"{where}: found '{model}': must be one of language_models: {allowed}"
+            yield f"{where}: found '{model}': {one_of(config.language_models, model, 'language_models: ')}"
 
 
 def _check_laws(config: Config) -> Iterator[str]:
@@ -149,8 +155,7 @@ def _check_agents(config: Config) -> Iterator[str]:
             yield from _check_pair(config, where, agent)
         protocol = getattr(agent, "protocol", None)
         if protocol is not None and protocol not in config.protocols:
-            allowed = ", ".join(config.protocols) or "none is declared"
-            yield f"{where}.protocol: found '{protocol}': must be one of protocols: {allowed}"
+            yield f"{where}.protocol: found '{protocol}': {one_of(config.protocols, protocol, 'protocols: ')}"
         for key, values in getattr(agent, "per_environment", {}).items():
             kinds = {environment.kind for environment in config.environments.values()}
             if key not in config.environments and key not in kinds:
@@ -243,6 +248,9 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
             for agent in study.agents:
                 if spheres and isinstance(config.agents[agent], LinearUCBAgent):
                     yield f"{place}.environments: found '{spheres[0]}': agent '{agent}' needs a finite decision set"
+        runs = grid.block_count() * len(grid.environments) * len(study.agents) * len(grid.ensemble_sizes)
+        if runs > MAX_BLOCKS:
+            yield f"{place}: {runs:,} run blocks: at most {MAX_BLOCKS:,} can be planned; raise seeds_per_block, or lower seeds"
         if len(set(grid.ensemble_sizes)) < len(grid.ensemble_sizes):
             yield f"{place}.ensemble_sizes: found {grid.ensemble_sizes}: each size only once"
         if scale != config.scale or faults:
@@ -301,6 +309,6 @@ def presentable(kind: str) -> list[str]:
 def _unknown(where: str, names: list[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            yield f"{where}: found '{name}': must be one of {', '.join(known) or 'none is declared'}"
+            yield f"{where}: found '{name}': {one_of(known, name)}"
     if len(set(names)) < len(names):
         yield f"{where}: found {names}: each name only once"
