@@ -1,4 +1,4 @@
-"""How much memory a run block takes at least, told from its specification before anything is built."""
+"""What a run block takes, said before it starts: memory at least, from its specification; time, from short runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ensemblepp.errors import ConfigError
+from ensemblepp.specification import Block
 from ensemblepp.trajectory import MAX_STORED_ACTIONS, stored_rounds
+
+#: Rounds, of all seeds together, that take minutes or more.
+LONG = 1_000_000
 
 #: What a trained number takes: itself, its gradient and Adam's two moments, float32.
 _TRAINED = 4 * 4
@@ -28,6 +32,22 @@ def require(spec: Mapping[str, Any]) -> None:
             f"{spec['agent']['name']} in {spec['environment']['name']} needs at least {_size(sum(parts.values()))} of memory, "
             f"of which {_size(parts[largest])} for {largest}; there are {_size(there)} here"
         )
+
+
+def announced(spec: Mapping[str, Any]) -> str:
+    """What a long block takes, in words, from short runs of two of its seeds; empty for one of less than `LONG` rounds."""
+    first, last = spec["seeds"]
+    seeds = last - first + 1
+    if seeds * spec["horizon"] < LONG:
+        return ""
+    from ensemblepp.runs.costs import block_seconds  # only here: jobs of the workflow never ask
+
+    two = Block("", {**spec, "seeds": [first, min(last, first + 1)]})
+    seconds = block_seconds(two) * seeds / min(seeds, 2)
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= length:
+            break
+    return f"about {seconds / length:.1f} {unit} of one core, and {_size(sum(least(spec).values()))} of memory at least"
 
 
 def least(spec: Mapping[str, Any]) -> dict[str, int]:
