@@ -27,8 +27,9 @@ def make(config: Config) -> Path:
         raise ResultError(f"{absent[0]}: not made yet ({len(absent)} of {len(artefacts)} results); run snakemake first")
     captions = list(Path("workflow/report").glob("*.rst"))
     captions += [Path(own.caption_file) for kind in ARTEFACTS for own in getattr(config, kind).values() if own.caption_file]
-    # one of 0 bytes is what is left of a full disk
-    if not report.is_file() or not report.stat().st_size or report.stat().st_mtime < max(path.stat().st_mtime for path in [*artefacts, *captions]):
+    newest = max(path.stat().st_mtime for path in [*artefacts, *captions])
+    # an empty one is what a full disk leaves
+    if not report.is_file() or not report.stat().st_size or report.stat().st_mtime < newest:
         _render(config, report)
     return report.absolute()
 

@@ -44,9 +44,8 @@ def announced(spec: Mapping[str, Any]) -> str:
 
     two = Block("", {**spec, "seeds": [first, min(last, first + 1)]})
     seconds = block_seconds(two) * seeds / min(seeds, 2)
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= length:
-            break
+    units = (("days", 86400), ("hours", 3600), ("minutes", 60))
+    unit, length = next((pair for pair in units if seconds >= pair[1]), units[-1])
     return f"about {seconds / length:.1f} {unit} of one core, and {_size(sum(least(spec).values()))} of memory at least"
 
 

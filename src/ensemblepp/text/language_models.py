@@ -15,6 +15,9 @@ from ensemblepp.errors import UnreachableError
 #: What a transformers model folder needs, whatever the tokenizer's make.
 PATTERNS = ("config.json", "*.safetensors*", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
 
+#: What a tokenizer is read from: one of these.
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece*")
+
 #: Written last: a folder that has it is whole.
 MARK = "config.json"
 
@@ -40,9 +43,10 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
                 _from_gguf(source, staged)
             else:
                 _copy(source, staged)
-        for pattern in (MARK, "*.safetensors"):
-            if not any(staged.glob(pattern)):
-                raise UnreachableError(f"language model {model['location']}: has no {pattern}; it must be a transformers model")
+        for patterns in ((MARK,), ("*.safetensors",), TOKENIZERS):
+            if not any(found for pattern in patterns for found in staged.glob(pattern)):
+                needed = " or ".join(patterns)
+                raise UnreachableError(f"language model {model['location']}: has no {needed}; it must be a transformers model")
         folder.mkdir(exist_ok=True)
         # of another model that was here before nothing may stay, its mark least of all
         for old in (file for pattern in PATTERNS for file in folder.glob(pattern)):
@@ -100,7 +104,11 @@ def _from_gguf(source: Path, staged: Path) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    try:
+        loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    except Exception as error:  # whatever the libraries below raise, this is no model that they can read
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UnreachableError(f"language model {source}: cannot be read ({reason})") from error
     configuration = type(loaded.config).from_dict(
         {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
     )
