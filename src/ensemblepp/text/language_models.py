@@ -16,7 +16,7 @@ from ensemblepp.errors import UnreachableError
 PATTERNS = ("config.json", "*.safetensors*", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
 
 #: What a tokenizer is read from: one of these.
-TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece*")
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
 #: Written last: a folder that has it is whole.
 MARK = "config.json"
