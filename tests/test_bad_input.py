@@ -40,6 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copyfile(ROOT / name, tmp_path / name)
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR"):
         monkeypatch.setenv(f"{library}_NUM_THREADS", "1")
+    monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delenv("ENSEMBLEPP_MIRROR", raising=False)
     monkeypatch.chdir(tmp_path)
