@@ -287,8 +287,10 @@ def _by_hand(options: argparse.Namespace) -> tuple[dict[str, Any], Path, str]:
 
 
 def _plot(options: argparse.Namespace) -> None:
+    from ensemblepp.figures import SUFFIXES
     from ensemblepp.runs.by_hand import plot
 
+    output(options.output, [f".{suffix}" for suffix in SUFFIXES])
     plot(options.runs, options.output, _presentation("figures", options.figure))
     print(options.output)
 
