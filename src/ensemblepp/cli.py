@@ -471,7 +471,6 @@ def _require(option: str, found: str | None, allowed: Collection[str]) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from ensemblepp.config.loading import read_files
-    from ensemblepp.errors import ConfigError
     from ensemblepp.runs import verification
     from ensemblepp.runs.progress import Progress
     from ensemblepp.runs.publish import FOLDER
