@@ -71,7 +71,7 @@ PAIR = {"kind": "pair", "label": "Pair", "of": "linear"}
 def with_pairs(**changes: object) -> dict:
     """SMALL with two pairs of `linear` in place of it in the curves."""
     pairs = {
-        "agents/cubed": PAIR | {"reference": "gaussian", "perturbation": "cube"},
+        "agents/cubed": PAIR | {"label": "Cubed", "reference": "gaussian", "perturbation": "cube"},
         "agents/round": PAIR | {"reference": "gaussian", "perturbation": "sphere"},
         "studies/curves/agents": ["ts", "cubed", "round"],
     }

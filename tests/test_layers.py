@@ -23,7 +23,8 @@ LAYERS = (
     {"specification"},
     {"config"},
     {"runs"},
-    {"cli", "testing"},
+    {"arguments", "testing"},
+    {"cli"},
     {"__main__"},
 )
 

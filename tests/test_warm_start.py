@@ -188,7 +188,7 @@ serve(Path(sys.argv[1]), cli.main, modules=MODULES + LATER, later=())
     files = {}
     with served(tmp_path / "warm", script) as (environment, server):
         for name, own in (("cold", os.environ | {VARIABLE: ""}), ("warm", environment)):
-            arguments = ["--threads", "1", "simulate", "--spec", json.dumps(spec), "--code", "x", "--output", f"{name}.nc"]
+            arguments = ["--threads", "1", "simulate", "--spec", json.dumps(spec), "--output", f"{name}.nc"]
             done = subprocess.run(
                 [sys.executable, "-m", "ensemblepp", *arguments],
                 cwd=tmp_path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shlex
@@ -10,25 +11,58 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+from ensemblepp.arguments import MAX_THREADS, Parser, folder, mapping, output, plan, specification, user_error, whole
+from ensemblepp.errors import ConfigError, DataError, EnsembleError, in_lines, one_of
+
+#: What `list` shows.
+LISTED = ("studies", "agents", "environments", "datasets", "language_models", "laws", "figures", "tables")
+
+#: The greatest number that an option takes; what is sensible is known to those who use it.
+LARGEST = 2**63 - 1
+
+#: What a shell gives as the status of a command that Ctrl-C has ended.
+INTERRUPTED = 130
 
 _TABLE = "how to read a table of the user's, as JSON (default: what config/environments.yaml says under datasets)"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit status. A fault that the user can mend is one message, without a traceback."""
+    """Run one command; returns the exit status. A fault that the user can mend is one line, without a traceback."""
     options = _parser().parse_args(arguments)
     _settle_surroundings(options.threads)
     # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
-    from ensemblepp.errors import EnsembleError
-
     try:
         return options.command(options) or 0
     except EnsembleError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(in_lines(error), file=sys.stderr)
         return 1
+    except MemoryError as error:
+        print(f"error: out of memory: {error}" if str(error) else "error: out of memory", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {user_error(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+class _Version(argparse.Action):
+    """Say the version and leave; the package is not asked before."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, nargs=0, **keywords)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"ensemblepp {version('ensemblepp')}")
+        parser.exit()
 
 
 #: What numba may be told by variables: where its cache lies, and which processor it compiles for. All others change the code.
@@ -51,21 +85,28 @@ def _settle_surroundings(threads: int) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m ensemblepp",
         description="Scalable exploration via Ensemble++. Run from the folder that holds the Snakefile.",
     )
-    parser.add_argument("--threads", type=int, default=1, help="threads of the numerical libraries (default 1)")
+    parser.add_argument(
+        "--threads", type=whole(1, MAX_THREADS), default=1, metavar="N", help="threads of the numerical libraries (default 1)"
+    )
+    parser.add_argument("--version", action=_Version, help="say the version and leave")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     command = commands.add_parser("simulate", help="run one block of seeds and write its run file")
     command.add_argument("--environment", help="name in config/environments.yaml")
     command.add_argument("--agent", help="name in config/agents.yaml")
-    command.add_argument("--ensemble-size", type=int, help="M (0, the default, for agents without an ensemble)", default=0)
-    command.add_argument("--horizon", type=int, default=1000, help="T, rounds (default 1000)")
+    command.add_argument(
+        "--ensemble-size", type=whole(0, LARGEST), help="M (0, the default, for agents without an ensemble)", default=0
+    )
+    command.add_argument("--horizon", type=whole(1, LARGEST), default=1000, help="T, rounds (default 1000)")
     command.add_argument("--seeds", default="0-9", help="a range of seeds, as 0-9 (the default)")
-    command.add_argument("--spec", help="a block's resolved specification as JSON, instead of the options above")
-    command.add_argument("--code", default="", help="code fingerprint to record")
+    command.add_argument(
+        "--spec", type=specification, help="a block's resolved specification as JSON, instead of the options above"
+    )
+    _add_code(command)
     command.add_argument("--output", type=Path, help="run file to write (default: its place under results/)")
     command.set_defaults(command=_simulate)
 
@@ -75,58 +116,65 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("retrieve", help="bring one raw file, from the folder ENSEMBLEPP_MIRROR or its sources")
     command.add_argument("--file", required=True, help="its path under data/raw")
-    command.add_argument("--output", type=Path, required=True)
+    command.add_argument("--output", type=Path, required=True, help="file to write")
     command.set_defaults(command=_retrieve)
 
     command = commands.add_parser("check-data", help="check raw files line by line, without touching prepared data")
-    command.add_argument("--dataset", required=True)
-    command.add_argument("--table", help=_TABLE)
+    command.add_argument("--dataset", required=True, help="mushroom, shuttle, hate_speech, or a name under datasets")
+    command.add_argument("--table", type=mapping, help=_TABLE)
     command.add_argument("--output", type=Path, required=True, help="JSON file to write when all is well")
-    command.add_argument("raw", type=Path, nargs="+")
+    command.add_argument("raw", type=Path, nargs="+", help="the raw files")
+    _add_code(command)
     command.set_defaults(command=_check_data)
 
     command = commands.add_parser("prepare", help="raw files to one prepared netCDF file")
-    command.add_argument("--dataset", required=True)
-    command.add_argument("--table", help=_TABLE)
-    command.add_argument("--output", type=Path, required=True)
-    command.add_argument("raw", type=Path, nargs="+")
+    command.add_argument("--dataset", required=True, help="mushroom, shuttle, hate_speech, or a name under datasets")
+    command.add_argument("--table", type=mapping, help=_TABLE)
+    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
+    command.add_argument("raw", type=Path, nargs="+", help="the raw files")
+    _add_code(command)
     command.set_defaults(command=_prepare)
 
     command = commands.add_parser("language-model", help="bring a language model into a local folder")
-    command.add_argument("--spec", required=True, help="an entry of language_models as JSON")
-    command.add_argument("--folder", type=Path, required=True)
+    command.add_argument("--spec", type=mapping, required=True, help="an entry of language_models as JSON")
+    command.add_argument("--folder", type=Path, required=True, help="the folder to make")
+    _add_code(command)
     command.set_defaults(command=_language_model)
 
     command = commands.add_parser("embed", help="posts to vectors by a language model")
-    command.add_argument("--prepared", type=Path, required=True)
+    command.add_argument("--prepared", type=Path, required=True, help="the prepared posts")
     command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
-    command.add_argument("--first", type=int, required=True)
-    command.add_argument("--last", type=int, required=True)
-    command.add_argument("--pooling", choices=["last", "mean"], required=True)
-    command.add_argument("--max-tokens", type=int, required=True)
-    command.add_argument("--device", default="auto")
-    command.add_argument("--output", type=Path, required=True)
+    command.add_argument("--first", type=whole(0, LARGEST), required=True, help="the first post, from 0")
+    command.add_argument("--last", type=whole(0, LARGEST), required=True, help="the last post")
+    words = "hidden state of the last token, or the mean over tokens"
+    command.add_argument("--pooling", choices=["last", "mean"], required=True, help=words)
+    command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
+    command.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto (default), cpu or cuda")
+    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
+    _add_code(command)
     command.set_defaults(command=_embed)
 
     command = commands.add_parser("aggregate", help="run blocks of a study to one dataset")
     command.add_argument("--study", help="name in config/studies.yaml")
-    command.add_argument("--plan", help="the study's plan as JSON, instead of --study")
-    command.add_argument("--output", type=Path, required=True)
+    command.add_argument("--plan", type=plan, help="the study's plan as JSON, instead of --study")
+    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
+    _add_code(command)
     command.set_defaults(command=_aggregate)
 
     command = commands.add_parser("present", help="draw the figures and make the tables of a study's dataset")
-    command.add_argument("--dataset", type=Path, required=True)
+    command.add_argument("--dataset", type=Path, required=True, help="the study's dataset")
     command.add_argument("--folder", type=Path, required=True, help="its figures/ and tables/ are written to")
     for kind in ("figures", "tables"):
         words = f"modules of ensemblepp.{kind}, or NAME=module:function for others"
         command.add_argument(f"--{kind}", nargs="*", default=[], metavar="NAME", help=words)
+    _add_code(command)
     command.set_defaults(command=_present)
 
     for kind in ("figure", "table"):
         command = commands.add_parser(kind, help=f"draw one {kind} from a study's dataset")
         words = f"module of ensemblepp.{kind}s, name under {kind}s in config/studies.yaml, or module:function"
         command.add_argument("--name", required=True, help=words)
-        command.add_argument("--dataset", type=Path, required=True)
+        command.add_argument("--dataset", type=Path, required=True, help="the study's dataset")
         command.add_argument("output", type=Path, nargs="+", help="files to write; the suffix chooses the format")
         command.set_defaults(command=_figure if kind == "figure" else _table)
 
@@ -139,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(command=_plot)
 
     command = commands.add_parser("report", help="make results/<scale>/report.html where it is missing or out of date")
-    command.add_argument("--config", help="the configuration as JSON (default: the files in config/)")
+    command.add_argument("--config", type=mapping, help="the configuration as JSON (default: the files in config/)")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=_report)
 
@@ -160,7 +208,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
-    command.add_argument("--folder", type=Path, default=Path("results/paper-scale"))
+    command.add_argument(
+        "--folder", type=Path, default=Path("results/paper-scale"), help="where to (default results/paper-scale)"
+    )
     command.set_defaults(command=_publish)
 
     command = commands.add_parser("cost", help="what all studies' missing runs would take, from runs that were made here")
@@ -179,51 +229,96 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(command=_show_environment)
 
     command = commands.add_parser("config", help="check the configuration; --write renews what is generated from its model")
-    command.add_argument("--write", action="store_true")
+    command.add_argument("--write", action="store_true", help="renew the JSON schema and the tables of config/README.md")
     command.set_defaults(command=_config)
+
+    command = commands.add_parser("list", help="the names that the configuration knows: studies, agents, environments and more")
+    command.add_argument("what", nargs="?", choices=LISTED, help=f"one of {', '.join(LISTED)} (default: all)")
+    command.set_defaults(command=_list)
     return parser
 
 
+def _add_code(command: argparse.ArgumentParser) -> None:
+    words = "the fingerprint that the workflow took of this job's code: other code is refused (default: any will do)"
+    command.add_argument("--code", default="", help=words)
+
+
+def _unedited(code: str, places: Sequence[str], *outputs: Path) -> contextlib.AbstractContextManager[None]:
+    # only here: what asks for help, or for a version, needs none of it
+    from ensemblepp.runs.sources import unedited
+
+    return unedited(code, places, outputs)
+
+
 def _simulate(options: argparse.Namespace) -> None:
-    from ensemblepp.runs.job import simulate
-    from ensemblepp.runs.progress import Progress
+    from ensemblepp.errors import InterfaceError
 
     if options.spec:
-        spec, output, code = json.loads(options.spec), options.output, options.code
+        if options.output is None:
+            raise ConfigError("--spec: names no run file; give --output too")
+        spec, path, code = options.spec, options.output, options.code
     else:
-        # only here: a job of the workflow is told all that these know
-        from ensemblepp.config.checks import horizon_faults
-        from ensemblepp.config.loading import read_files
-        from ensemblepp.errors import ConfigError
-        from ensemblepp.runs.fingerprint import fingerprint
+        # only here: a job of the workflow is told all that this knows
+        spec, path, code = _by_hand(options)
+    output(path, [".nc"])
 
-        config = read_files()
-        try:
-            first, last = map(int, options.seeds.split("-"))
-        except ValueError:
-            raise ConfigError(f"--seeds: found '{options.seeds}': must be a range such as 0-9") from None
-        block = config.block(options.environment, options.agent, options.ensemble_size, options.horizon, first, last)
-        faults = list(horizon_faults(config, "--horizon", options.horizon, options.environment))
-        if faults:
-            raise ConfigError("\n".join(faults))
-        spec, output, code = block.spec, options.output or Path(block.path), fingerprint(*block.code)
+    from ensemblepp.runs import requirements
+    from ensemblepp.runs.job import simulate
+    from ensemblepp.runs.progress import Progress
+    from ensemblepp.specification import Block
+
+    requirements.require(spec)
+
     first, last = spec["seeds"]
-    name = f"{spec['environment']['name']} {spec['agent']['name']} M={spec['ensemble_size']} seeds {first}-{last}"
-    with Progress(spec["horizon"] * (last - first + 1), name) as progress, progress.telling_of_compilation():
-        simulate(spec, output, code=code, on_step=progress.step)
+    environment, agent = spec["environment"]["name"], spec["agent"]["name"]
+    name = f"{environment} {agent} M={spec['ensemble_size']} seeds {first}-{last}"
+    try:
+        if not options.spec and (words := requirements.announced(spec)):
+            print(f"{name}: {words}", file=sys.stderr, flush=True)
+        with (
+            _unedited(code, Block("", spec).code, path, path.with_suffix(".json")),
+            Progress(spec["horizon"] * (last - first + 1), name) as progress,
+            progress.telling_of_compilation(),
+        ):
+            simulate(spec, path, code=code, on_step=progress.step)
+    except InterfaceError as error:
+        raise InterfaceError(f"agent '{agent}' in environment '{environment}': {error}") from error
     if not options.spec:
         from ensemblepp.runs.by_hand import regret_in_words
 
         # not on standard output, which is the path for whoever calls this from a script
-        for line in regret_in_words(output):
+        for line in regret_in_words(path):
             print(line, file=sys.stderr)
-        print(f"to draw it: python -m ensemblepp plot {output}", file=sys.stderr, flush=True)
-        print(output)
+        print(f"to draw it: python -m ensemblepp plot {path}", file=sys.stderr, flush=True)
+        print(path)
+
+
+def _by_hand(options: argparse.Namespace) -> tuple[dict[str, Any], Path, str]:
+    """What a block is, from names and numbers: its specification, its run file, and the fingerprint of its code."""
+    from ensemblepp.config.checks import horizon_faults
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.runs.fingerprint import fingerprint
+
+    config = read_files()
+    for option, allowed in (("environment", config.environments), ("agent", config.agents)):
+        if getattr(options, option) is None:
+            raise ConfigError(f"--{option}: must be given; it is one of {', '.join(allowed)}")
+    parts = options.seeds.split("-")
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ConfigError(f"--seeds: found '{options.seeds}': must be a range such as 0-9")
+    first, last = map(int, parts)
+    block = config.block(options.environment, options.agent, options.ensemble_size, options.horizon, first, last)
+    faults = list(horizon_faults(config, "--horizon", options.horizon, options.environment))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return block.spec, options.output or Path(block.path), fingerprint(*block.code)
 
 
 def _plot(options: argparse.Namespace) -> None:
+    from ensemblepp.figures import SUFFIXES
     from ensemblepp.runs.by_hand import plot
 
+    output(options.output, [f".{suffix}" for suffix in SUFFIXES])
     plot(options.runs, options.output, _presentation("figures", options.figure))
     print(options.output)
 
@@ -240,6 +335,7 @@ def _retrieve(options: argparse.Namespace) -> None:
 
     files = {file.name: file for name in DATASETS for file in load(name).RAW}
     _require("--file", options.file, files)
+    output(options.output)
     where = retrieve(files[options.file], options.output, os.environ.get(MIRROR_VARIABLE))
     print(f"{options.file}: from {where}", file=sys.stderr)
 
@@ -251,21 +347,31 @@ def _check_data(options: argparse.Namespace) -> None:
     from ensemblepp.storage.datasets import write_json
 
     prepare = _preparation(options)
-    with tempfile.TemporaryDirectory() as folder:
+    output(options.output, [".json"])
+    with _unedited(options.code, _data_code(options), options.output), tempfile.TemporaryDirectory() as folder:
         prepare(options.raw, Path(folder, "prepared.nc"))
-    write_json({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in options.raw}, options.output)
+        write_json({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in options.raw}, options.output)
 
 
 def _prepare(options: argparse.Namespace) -> None:
-    _preparation(options)(options.raw, options.output)
+    prepare = _preparation(options)
+    with _unedited(options.code, _data_code(options), options.output):
+        prepare(options.raw, output(options.output, [".nc"]))
+
+
+def _data_code(options: argparse.Namespace) -> list[str]:
+    from ensemblepp.registry import DATASETS
+
+    return [DATASETS.get(options.dataset, "ensemblepp.data.table")]
 
 
 def _preparation(options: argparse.Namespace) -> Callable[[list[Path], Path], None]:
     """What prepares --dataset, once its raw files are known to be there."""
     from ensemblepp.data import DATASETS, load, table
-    from ensemblepp.errors import DataError
 
-    declared = options.table and json.loads(options.table)
+    declared = options.table
+    if declared:
+        _table_fault(declared)
     if options.dataset not in DATASETS and not declared:
         from ensemblepp.config.loading import read_files
 
@@ -281,18 +387,48 @@ def _preparation(options: argparse.Namespace) -> Callable[[list[Path], Path], No
     return partial(table.prepare, **declared)
 
 
-def _language_model(options: argparse.Namespace) -> None:
-    from ensemblepp.text.language_models import acquire
+def _table_fault(declared: dict[str, Any]) -> None:
+    from pydantic import ValidationError
 
-    acquire(json.loads(options.spec), options.folder)
+    from ensemblepp.config.datasets import Table
+
+    try:
+        Table.model_validate(declared | {"file": "table.csv"})
+    except ValidationError as error:
+        raise ConfigError("\n".join(_in_words("--table", fault) for fault in error.errors())) from None
+
+
+def _in_words(option: str, fault: Any) -> str:
+    return f"{option}: {'.'.join(map(str, fault['loc']))}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+
+
+def _language_model(options: argparse.Namespace) -> None:
+    from pydantic import ValidationError
+
+    from ensemblepp.config.environments import LanguageModel
+    from ensemblepp.text.language_models import MARK, acquire
+
+    try:
+        model = LanguageModel.model_validate(options.spec)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_in_words("--spec", fault) for fault in error.errors())) from None
+    folder(options.folder.parent)
+    with _unedited(options.code, ["ensemblepp.text.language_models"], options.folder / MARK):
+        acquire(model.model_dump(), options.folder)
 
 
 def _embed(options: argparse.Namespace) -> None:
+    if options.last < options.first:
+        raise ConfigError(f"--last: found {options.last}: must not be below --first, {options.first}")
+    output(options.output, [".nc"])
     from ensemblepp import devices
     from ensemblepp.runs.progress import Progress
     from ensemblepp.text.embedding import embed_posts
 
-    with Progress(options.last - options.first + 1, f"embedding posts {options.first}-{options.last}") as progress:
+    with (
+        _unedited(options.code, ["ensemblepp.text.embedding"], options.output),
+        Progress(options.last - options.first + 1, f"embedding posts {options.first}-{options.last}") as progress,
+    ):
         embed_posts(
             options.prepared,
             options.output,
@@ -309,46 +445,53 @@ def _embed(options: argparse.Namespace) -> None:
 def _aggregate(options: argparse.Namespace) -> None:
     from ensemblepp.runs.aggregate import aggregate
 
-    if options.plan:
-        plan = json.loads(options.plan)
-    else:
+    planned = options.plan
+    if planned is None:
         from ensemblepp.config.loading import read_files
         from ensemblepp.runs.plan import plan as plan_of
 
         config = read_files()
         _require("--study", options.study, config.active_studies())
-        plan = plan_of(config, options.study)
-    aggregate(plan, options.output)
+        planned = plan_of(config, options.study)
+    with _unedited(options.code, ["ensemblepp.runs.aggregate"], options.output):
+        aggregate(planned, output(options.output, [".nc"]))
 
 
 def _present(options: argparse.Namespace) -> None:
-    from ensemblepp import figures, tables
+    from ensemblepp import figures, registry, tables
 
+    folder(options.folder)
+    work, places = [], []
     for kind, package in (("figures", figures), ("tables", tables)):
         for word in getattr(options, kind):
             name, _, place = word.partition("=")
             stem = f"{options.dataset.stem}-{name}"
             outputs = [options.folder / kind / f"{stem}.{suffix}" for suffix in package.SUFFIXES]
-            package.save(place or name, options.dataset, outputs)
+            work.append((package.save, place or name, outputs))
+            places += [f"ensemblepp.{kind}", registry.presentation(kind, place or name)]
+    with _unedited(options.code, places, *(path for *_, outputs in work for path in outputs)):
+        for save, name, outputs in work:
+            save(name, options.dataset, outputs)
 
 
 def _figure(options: argparse.Namespace) -> None:
-    from ensemblepp.figures import save
+    from ensemblepp.figures import SUFFIXES, save
 
-    save(_presentation("figures", options.name), options.dataset, options.output)
+    name = _presentation("figures", options.name)
+    save(name, options.dataset, [output(path, [f".{suffix}" for suffix in SUFFIXES]) for path in options.output])
 
 
 def _table(options: argparse.Namespace) -> None:
-    from ensemblepp.tables import save
+    from ensemblepp.tables import SUFFIXES, save
 
-    save(_presentation("tables", options.name), options.dataset, options.output)
+    name = _presentation("tables", options.name)
+    save(name, options.dataset, [output(path, [f".{suffix}" for suffix in SUFFIXES]) for path in options.output])
 
 
 def _presentation(kind: str, name: str) -> str:
     """The function behind the figure or table that --name names."""
     from ensemblepp import registry
     from ensemblepp.config import own_code
-    from ensemblepp.errors import ConfigError
 
     fault = own_code.function_fault(registry.presentation(kind, name))
     if not fault:
@@ -364,16 +507,15 @@ def _presentation(kind: str, name: str) -> str:
     return config.presentation(kind, name)
 
 
-def _require(option: str, found: str, allowed: Collection[str]) -> None:
-    from ensemblepp.errors import ConfigError
-
+def _require(option: str, found: str | None, allowed: Collection[str]) -> None:
+    if found is None:
+        raise ConfigError(f"{option}: must be given; it is one of {', '.join(allowed)}")
     if found not in allowed:
-        raise ConfigError(f"{option}: found '{found}': must be one of {', '.join(allowed)}")
+        raise ConfigError(f"{option}: found '{found}': {one_of(allowed, found)}")
 
 
 def _check(options: argparse.Namespace) -> int:
     from ensemblepp.config.loading import read_files
-    from ensemblepp.errors import ConfigError
     from ensemblepp.runs import verification
     from ensemblepp.runs.progress import Progress
     from ensemblepp.runs.publish import FOLDER
@@ -452,7 +594,7 @@ def _report(options: argparse.Namespace) -> None:
     from ensemblepp.runs.report import make
 
     overrides = {"scale": options.scale} if options.scale else {}
-    config = load(json.loads(options.config) | overrides) if options.config else read_files(**overrides)
+    config = load(options.config | overrides) if options.config else read_files(**overrides)
     print(f"report: {make(config)}")
 
 
@@ -497,9 +639,34 @@ def _show_environment(options: argparse.Namespace) -> None:
 
 def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
     """Rows of a table, in columns."""
+    if not rows:
+        return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _list(options: argparse.Namespace) -> None:
+    from ensemblepp.config.checks import presentable
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.data import DATASETS
+    from ensemblepp.randomness.distributions import LAWS
+
+    config = read_files()
+    named = {
+        "studies": {name: f"{study.title} [{', '.join(study.scales)}]" for name, study in config.studies.items()},
+        "agents": {name: f"{agent.label} ({agent.kind})" for name, agent in config.agents.items()},
+        "environments": {name: f"{place.title} ({place.kind})" for name, place in config.environments.items()},
+        "datasets": {**dict.fromkeys(DATASETS, ""), **{name: table.file for name, table in config.datasets.items()}},
+        "language_models": {name: model.location for name, model in config.language_models.items()},
+        "laws": {**dict.fromkeys(LAWS, ""), **{name: law.function for name, law in config.laws.items()}},
+    }
+    for kind in ("figures", "tables"):
+        own = getattr(config, kind)
+        named[kind] = {**dict.fromkeys(presentable(kind), ""), **{name: one.function for name, one in own.items()}}
+    for kind in [options.what] if options.what else LISTED:
+        print(kind)
+        _print_rows([(f"  {name}", words) for name, words in named[kind].items()])
 
 
 def _config(options: argparse.Namespace) -> None:

@@ -1,5 +1,10 @@
 """The errors a user is meant to read: one line that says what is wrong and what to do next."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
 
 class EnsembleError(Exception):
     """Base of every error whose message is written for the user; the command line prints it without a traceback."""
@@ -23,3 +28,19 @@ class ResultError(EnsembleError):
 
 class TrainingError(EnsembleError):
     """Training left the real numbers: names agent, seed and step."""
+
+
+class InterfaceError(EnsembleError):
+    """An agent or environment, of the user's as a rule, breaks what `ensemblepp.bandit` promises: names class and method."""
+
+
+def in_lines(error: Exception) -> str:
+    """An error for a terminal; of several faults every line begins alike."""
+    return "\n".join(f"error: {line}" for line in str(error).splitlines())
+
+
+def one_of(allowed: Collection[str], found: object, what: str = "") -> str:
+    """That a name must be one of others, which `what` says what they are; and which of them was probably meant."""
+    near = difflib.get_close_matches(str(found), allowed, n=1)
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    return f"must be one of {what}{', '.join(allowed) or 'none is declared'}{meant}"

@@ -101,3 +101,8 @@ def load(path: str) -> Any:
     """What "module:name" names, imported now."""
     module, name = path.split(":")
     return getattr(importlib.import_module(module), name)
+
+
+def needs(path: str) -> dict[str, Any]:
+    """What the module of a figure or table, "module:function", says that it needs (`analysis.needs`), imported now."""
+    return getattr(importlib.import_module(path.partition(":")[0]), "NEEDS", {})

@@ -12,28 +12,25 @@ and the method, what came and what was expected.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensemblepp.bandit import Agent, Choice, Decisions, Environment, Outcome, SphereDecisions
+from ensemblepp.bandit import Agent, Choice, Environment, Outcome, SphereDecisions
+from ensemblepp.engines import contract
+from ensemblepp.engines.contract import fail as _fail
+from ensemblepp.engines.contract import is_array as _is_array
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.pool import Pool
+from ensemblepp.errors import InterfaceError
 from ensemblepp.storage.states import Parts, UnstorableError, pack, unpack
 
 #: The seeds that are played together and alone: not in order, not from 0, one of them large.
 SEEDS = (3, 0, 10_007)
-
-#: Names that a run file has already, of variables, dimensions and coordinates.
-RESERVED = frozenset(
-    {"action", "action_index", "agent", "constant_regret", "ensemble_size", "environment", "optimal", "perturbation"}
-    | {"reference", "regret", "reward", "seed", "step", "time"}
-)
 
 #: What rounding may change, relative to the largest reward.
 ROUNDING = 1e-9
@@ -45,6 +42,16 @@ def _small_bandit(seeds: Sequence[int]) -> Environment:
     return LinearFinite(seeds, dimension=5, actions=7, **options)
 
 
+@contextlib.contextmanager
+def _asserted() -> Iterator[None]:
+    """What engines raise is a failed test here."""
+    try:
+        yield
+    except InterfaceError as error:
+        raise AssertionError(str(error)) from None
+
+
+@_asserted()
 def check_agent(
     make_agent: Callable[..., Agent],
     environment: Callable[[Sequence[int]], Environment] = _small_bandit,
@@ -101,6 +108,7 @@ def check_agent(
             )
 
 
+@_asserted()
 def check_environment(make_environment: Callable[[Sequence[int]], Environment], *, rounds: int = 20) -> None:
     """Check an environment against `bandit.Environment`, and against what its family promises.
 
@@ -154,8 +162,8 @@ def _built(make_agent: Callable[..., Agent], seeds: Sequence[int], keywords: dic
 def _played(agent: Agent, bandit: Environment, rounds: int, saved_before: int | None = None) -> _Played:
     """Rounds that are each checked by themselves."""
     name = type(agent).__name__
-    seeds, chains = _seeds(name, agent, bandit.seeds), _chains(name, agent)
-    reported = _reported(name, agent, (seeds, chains), None)
+    seeds, chains = contract.check_seeds(agent, bandit.seeds), contract.check_chains(agent)
+    reported = contract.reported(agent, (seeds, chains), None)
     parts = _parts(name, agent)
     kept: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []
     index = []
@@ -166,7 +174,8 @@ def _played(agent: Agent, bandit: Environment, rounds: int, saved_before: int | 
         finite = not isinstance(decisions, SphereDecisions)
         shown = decisions.features.copy() if finite else None
         choice = agent.act(decisions)
-        _check_choice(name, choice, decisions, (seeds, chains, bandit.dimension), round_ + 1)
+        contract.check_choice(agent, choice, decisions, seeds, chains, round_ + 1)
+        contract.check_features(agent, choice, decisions, (seeds, chains, bandit.dimension), round_ + 1)
         if finite and not np.array_equal(decisions.features, shown):
             _fail(name, "act", f"round {round_ + 1}: decisions.features was changed", "an agent to leave its input alone")
         outcome = bandit.step(choice)
@@ -179,7 +188,7 @@ def _played(agent: Agent, bandit: Environment, rounds: int, saved_before: int | 
         ):
             if not np.array_equal(before, after):
                 _fail(name, "update", f"round {round_ + 1}: {what} was changed", "an agent to leave its input alone")
-        present = _reported(name, agent, (seeds, chains), reported)
+        present = contract.reported(agent, (seeds, chains), reported)
         kept.append((present, {key: values.copy() for key, values in present.items()}))
         index.append(choice.index.copy())
     for round_, (present, copies) in enumerate(kept, start=1):
@@ -187,82 +196,6 @@ def _played(agent: Agent, bandit: Environment, rounds: int, saved_before: int | 
             if not np.array_equal(values, copies[key], equal_nan=True):
                 _fail(name, "diagnostics", f"'{key}' of round {round_} changed in later rounds", "a copy")
     return _Played(name, index)
-
-
-def _seeds(name: str, one: Any, seeds: Sequence[int]) -> int:
-    found = getattr(one, "seeds", None)
-    if found is None or tuple(found) != tuple(seeds):
-        _fail(name, "seeds", "not the seeds that it was built with", tuple(seeds), found)
-    return len(seeds)
-
-
-def _chains(name: str, agent: Agent) -> int:
-    chains = getattr(agent, "chains", None)
-    expected = 'one pair of law names a chain, such as (("none", "none"),)'
-    pairs = isinstance(chains, Sequence) and not isinstance(chains, str) and len(chains) > 0
-    if not pairs or not all(isinstance(pair, tuple | list) and [type(part) for part in pair] == [str, str] for pair in chains):
-        _fail(name, "chains", "not pairs of texts", expected, repr(chains))
-    references, perturbations = (list(dict.fromkeys(part)) for part in zip(*chains, strict=True))
-    grid = list(itertools.product(references, perturbations))
-    if [tuple(pair) for pair in chains] != grid:
-        _fail(name, "chains", "not every reference with every perturbation, once, references first", grid, repr(chains))
-    return len(chains)
-
-
-def _check_choice(name: str, choice: Choice, decisions: Decisions, shape: tuple[int, int, int], round_: int) -> None:
-    at = f"round {round_}: "
-    if not isinstance(choice, Choice):
-        _fail(name, "act", f"{at}not a Choice", "decisions.choose(index) or decisions.maximise(theta)", type(choice).__name__)
-    index, features = choice
-    _is_array(name, "act", f"{at}index", index, shape[:2], np.integer)
-    _is_array(name, "act", f"{at}features", features, shape, np.floating)
-    if isinstance(decisions, SphereDecisions):
-        if not np.allclose(np.linalg.norm(features, axis=-1), 1, rtol=1e-6):
-            _fail(name, "act", f"{at}features outside the unit sphere", "norm 1", np.linalg.norm(features, axis=-1).max())
-        return
-    actions = decisions.features.shape[1]
-    outside = (index < 0) | (index >= actions)
-    if outside.any():
-        seed, chain = np.argwhere(outside)[0]
-        _fail(
-            name,
-            "act",
-            f"{at}index outside the decision set at place {seed}, chain {chain}",
-            f"0 to {actions - 1}",
-            index[seed, chain],
-        )
-    expected = decisions.features[np.arange(len(index))[:, None], index]
-    different = (features != expected).any(axis=-1)
-    if different.any():
-        seed, chain = np.argwhere(different)[0]
-        _fail(
-            name,
-            "act",
-            f"{at}features are not those of the action at index, at place {seed}, chain {chain}",
-            expected[seed, chain],
-            features[seed, chain],
-        )
-
-
-def _reported(name: str, agent: Agent, shape: tuple[int, int], names: Any) -> Any:
-    """What the agent says of itself; `names` are those that it had before."""
-    reported = getattr(agent, "diagnostics", dict)()
-    if not isinstance(reported, dict):
-        _fail(name, "diagnostics", "not a dictionary", "name -> (seeds, chains)", type(reported).__name__)
-    for key, values in reported.items():
-        if not isinstance(key, str) or not key.isidentifier():
-            _fail(name, "diagnostics", "not a name", "letters, digits and '_'", repr(key))
-        if key in RESERVED:
-            _fail(
-                name,
-                "diagnostics",
-                f"'{key}' is the name of something else in a run file",
-                f"none of {', '.join(sorted(RESERVED))}",
-            )
-        _is_array(name, "diagnostics", f"'{key}'", values, shape, np.number)
-    if names is not None and list(reported) != list(names):
-        _fail(name, "diagnostics", "other names than before", list(names), list(reported))
-    return reported
 
 
 # ------------------------------------------------------------------------------------------------------ environments
@@ -287,11 +220,8 @@ def _unrolled(
     """Rounds in which every action is chosen, by a chain of its own; or only one action, another one in every round."""
     bandit = make_environment(given)
     name = type(bandit).__name__
-    seeds = _seeds(name, bandit, given)
-    for attribute, least in (("dimension", 1), ("fixed_actions", 0)):
-        value = getattr(bandit, attribute, None)
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            _fail(name, attribute, "not a number of things", f"a whole number from {least}", repr(value))
+    seeds = contract.check_seeds(bandit, given)
+    contract.check_numbers(bandit)
     played: list[_Round] = []
     parts = _parts(name, bandit)
     for round_ in range(rounds):
@@ -429,8 +359,8 @@ def _check_pool(make_environment: Callable[[Sequence[int]], Environment], played
     items = bandit.table.shape[1] * bandit.blocks
     if bandit.means.shape[1] != items:
         _fail(name, "means", "not a mean reward for every item", items, bandit.means.shape[1])
-    whole = _drawn(name, bandit, rounds, rounds, items)
-    parts = _drawn(name, pieces, rounds, 3, items)
+    whole = _drawn(bandit, rounds, rounds)
+    parts = _drawn(pieces, rounds, 3)
     if not all(map(np.array_equal, whole, parts)):
         _fail(name, "draw", "other rounds when they are drawn three at a time", "rounds that depend on the seed alone")
     for round_, (_, features, _, choice, outcome) in enumerate(played):
@@ -443,43 +373,19 @@ def _check_pool(make_environment: Callable[[Sequence[int]], Environment], played
             _fail(name, "draw", f"round {round_ + 1}: noise is not that of `step`", expected[0], outcome.reward[0])
 
 
-def _drawn(name: str, bandit: Pool, rounds: int, at_once: int, items: int) -> tuple[np.ndarray, np.ndarray]:
+def _drawn(bandit: Pool, rounds: int, at_once: int) -> tuple[np.ndarray, np.ndarray]:
     """Offers (seeds, rounds, actions) and noise (seeds, rounds), so many rounds at once."""
     offers, noise = [], []
     while (left := rounds - sum(part.shape[1] for part in noise)) > 0:
         asked = min(at_once, left)
         drawn = bandit.draw(asked)
-        count = drawn.noise.shape[1] if getattr(drawn.noise, "ndim", 0) == 2 else 0
-        if not 1 <= count <= asked:
-            _fail(name, "draw", f"{count} rounds where {asked} were asked for", f"1 to {asked}")
-        _is_array(name, "draw", "noise", drawn.noise, (len(bandit.seeds), count), np.floating)
-        _is_array(name, "draw", "offers", drawn.offers, (len(bandit.seeds), count, drawn.offers.shape[-1]), np.integer)
-        if drawn.offers.min() < 0 or drawn.offers.max() >= items:
-            _fail(
-                name,
-                "draw",
-                "offers an item that there is not",
-                f"0 to {items - 1}",
-                f"{drawn.offers.min()} to {drawn.offers.max()}",
-            )
+        contract.check_draw(bandit, drawn, asked)
         offers.append(drawn.offers.copy())
         noise.append(drawn.noise.copy())
     return np.concatenate(offers, axis=1), np.concatenate(noise, axis=1)
 
 
 # -------------------------------------------------------------------------------------------------------------- both
-
-
-def _is_array(name: str, method: str, what: str, values: Any, shape: tuple[Any, ...], kind: type) -> None:
-    """Whether `values` is a finite array of that shape and kind; diagnostics may be NaN."""
-    if not isinstance(values, np.ndarray):
-        _fail(name, method, f"{what} is no array", f"a numpy array of shape {shape}", type(values).__name__)
-    if values.shape != shape:
-        _fail(name, method, f"{what} has the wrong shape", shape, values.shape)
-    if not np.issubdtype(values.dtype, kind):
-        _fail(name, method, f"{what} has the wrong type", f"a numpy {kind.__name__} type", values.dtype)
-    if kind is np.floating and not np.isfinite(values).all():
-        _fail(name, method, f"{what} is not finite", "finite numbers", values[~np.isfinite(values)][0])
 
 
 def _parts(name: str, fresh: Any) -> Parts:
@@ -530,11 +436,3 @@ def _check_own_numbers(name: str, used: list[str]) -> None:
             f"{used[0]} is used: its numbers are shared by all seeds",
             "a generator for every seed (randomness.streams)",
         )
-
-
-def _fail(name: str, method: str, what: str, expected: Any, found: Any = "") -> NoReturn:
-    where = f"{name}.{method}" if method else name
-    # arrays too in one line
-    expected, found = (" ".join(str(value).split()) for value in (expected, found))
-    came = f", found {found}" if found else ""
-    raise AssertionError(f"{where}: {what} (expected {expected}{came})")

@@ -24,7 +24,8 @@ UCB = "ensemblepp.agents.linear.ucb:LinearUCB", {"prior_variance": 1.0, "width":
 def test_the_other_linear_agents(name):
     """Kind, and whether they have an ensemble size."""
     model, ensemble = OTHERS[name]
-    blocks = load(small(**{f"agents/{name}": model, "studies/curves/agents": [name]})).blocks("curves")
+    changes = {f"agents/{name}": model, "studies/curves/agents": [name], "studies/curves/figures": []}
+    blocks = load(small(**changes)).blocks("curves")
     assert {block.spec["agent"]["kind"] for block in blocks} == {model["kind"]}
     assert [block.spec["ensemble_size"] for block in blocks] == ([2, 2, 4, 4] if ensemble else [0, 0])
 

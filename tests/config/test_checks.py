@@ -334,7 +334,8 @@ def test_horizons_are_checked_at_the_present_scale_only():
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
 def test_linucb_on_a_sphere_is_a_fault_at_every_scale(scale):
-    values = small(**{"agents/bound": LINUCB, "environments/ball": BALL, "studies/curves/agents": ["ts", "bound"]})
+    changes = {"agents/bound": LINUCB, "environments/ball": BALL, "studies/curves/agents": ["ts", "bound"]}
+    values = small(**changes, **{"studies/curves/figures": []})
     load(values)
     values["studies"]["curves"]["scales"][scale] = {"environments": ["line", "ball"], "horizon": 5, "seeds": 1}
     place = f"{STUDIES}.curves.scales.{scale}.environments"

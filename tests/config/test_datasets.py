@@ -68,8 +68,9 @@ def test_a_table_has_a_name_of_its_own():
 @pytest.mark.parametrize("name", ["vine", "hate_speech"])
 def test_an_environment_names_a_data_set_that_there_is(name):
     where = "config/environments.yaml: environments.wine.dataset"
+    meant = "; did you mean 'wine'?" if name == "vine" else ""
     assert faults(with_wine(**{"environments/wine/dataset": name})) == [
-        f"{where}: found '{name}': must be one of mushroom, shuttle, wine"
+        f"{where}: found '{name}': must be one of mushroom, shuttle, wine{meant}"
     ]
 
 

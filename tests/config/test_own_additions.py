@@ -215,4 +215,4 @@ def test_faults_of_a_figure(own, line):
 def test_an_unknown_figure_is_named_with_those_there_are():
     (found,) = faults(small(**{"studies/curves/figures": ["mein"]}) | {"figures": {"mine": LAPLACE}})
     assert found.startswith(f"{STUDIES}.curves.figures: found 'mein': must be one of ")
-    assert found.endswith(", mine")
+    assert found.endswith(", mine; did you mean 'mine'?")

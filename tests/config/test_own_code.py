@@ -22,6 +22,11 @@ class Fixed:
 
 class Open:
     def __init__(self, seeds, *, dimension, **options):
+        self.options = options
+
+
+class Swallows:
+    def __init__(self, seeds, *, width=1, **_):
         pass
 
 
@@ -44,7 +49,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def with_custom(class_path: str, **fields: object) -> dict:
     agent = {"kind": "custom", "label": "Mine", "class": class_path} | fields
-    return small(**{"agents/mine": agent, "studies/curves/agents": ["mine"]})
+    return small(**{"agents/mine": agent, "studies/curves/agents": ["mine"], "studies/curves/figures": []})
 
 
 @pytest.mark.parametrize("module", ["own_agent", "own_agents.first"])
@@ -85,6 +90,8 @@ def test_a_class_of_ones_own_may_have_an_ensemble_and_use_a_gpu(mine):
         ("own_agent", {}, r".class: found 'own_agent': string should match pattern '^[\w.]+:\w+$'"),
         ("own_agent:Fixed", {}, ".hyperparameters.step: field required: Fixed has no default for it"),
         ("own_agent:Fixed", {"step": 0.5, "stp": 0.5}, ".hyperparameters.stp: unknown key; Fixed takes depth, step"),
+        # what takes any keyword and reads none would play with the default
+        ("own_agent:Swallows", {"widht": 2}, ".hyperparameters.widht: unknown key; Swallows takes width"),
         ("own_agent:Fixed", {"step": 0.5, "horizon": 5}, ".hyperparameters.horizon: unknown key; Fixed takes depth, step"),
     ],
 )
@@ -111,7 +118,12 @@ def test_a_fault_in_where_the_values_of_an_agent_of_ones_own_come_from(mine, fie
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("Fixed", ({"step", "depth"}, {"step"}, False)), ("Open", (set(), set(), True)), ("Inherited", (set(), set(), True))],
+    [
+        ("Fixed", ({"step", "depth"}, {"step"}, False)),
+        ("Open", (set(), set(), True)),
+        ("Swallows", ({"width"}, set(), False)),
+        ("Inherited", (set(), set(), True)),
+    ],
 )
 def test_keywords_that_a_class_is_built_with(mine, name, expected):
     """Less what every agent's class is given: those that it names, those without a default, and whether it hands on others."""

@@ -132,7 +132,7 @@ def test_artefacts_of_a_study():
         ({"ensemble_size": 3}, "ensemble size 3: agent 'ts' takes 0, since it has no ensemble"),
         ({"agent": "linear"}, "ensemble size 0: agent 'linear' takes 1 to 1024"),
         ({"agent": "linear", "ensemble_size": 1025}, "ensemble size 1025: agent 'linear' takes 1 to 1024"),
-        ({"horizon": 0}, "horizon 0: must be at least 1"),
+        ({"horizon": 0}, "horizon 0: must be at least 1 and at most 100,000,000"),
         ({"first": 4}, "seeds 4-1: the last must not be below the first"),
     ],
 )
@@ -271,7 +271,7 @@ class Named:
 
 class HandsOn:
     def __init__(self, seeds, *, step=0.1, **training):
-        pass
+        self.training = training
 
 
 class Derived(HandsOn):

@@ -30,7 +30,7 @@ from ensemblepp.environments.candidates import Quadratic
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.runs import block
 from ensemblepp.storage.datasets import write_dataset
-from ensemblepp.trajectory import stored_rounds, time_grid
+from ensemblepp.trajectory import Trajectory, stored_rounds, time_grid
 
 torch.set_num_threads(1)
 
@@ -68,6 +68,11 @@ class Plain:
     """An environment without a family, and all that is asked of one before any round."""
 
     seeds, dimension, fixed_actions = SEEDS, 6, 0
+
+    def decisions(self):
+        raise AssertionError("never played")
+
+    mean_rewards = step = decisions
 
 
 def on_gpu(agent):
@@ -201,10 +206,15 @@ def test_a_class_derived_from_a_derived_one_is_no_more_known():
 class Played:
     """An agent with two chains that is never asked to act."""
 
-    seeds, chains = SEEDS, (("none", "none"), ("none", "none"))
+    seeds, chains = SEEDS, (("gaussian", "sphere"), ("gaussian", "cube"))
 
     def __init__(self, **diagnostics) -> None:
         self._diagnostics = diagnostics
+
+    def act(self, *_):
+        raise AssertionError("never asked to act")
+
+    update = act
 
     def diagnostics(self):
         return self._diagnostics
@@ -212,34 +222,44 @@ class Played:
 
 @pytest.fixture
 def recording(monkeypatch):
-    """The name of an engine that returns what it is given."""
+    """An engine, under the name "recording", that plays nothing; what it was given last."""
+    given: list[object] = []
+
+    def play(*arguments):
+        given[:] = arguments
+        nothing = np.zeros((1, 1, 1))
+        return Trajectory(np.array([1]), nothing, nothing, nothing, None, None)
+
     module = types.ModuleType("recording_engine")
-    module.play = lambda *given: given
+    module.play = play
     monkeypatch.setitem(sys.modules, "recording_engine", module)
     monkeypatch.setitem(registry.ENGINES, "recording", "recording_engine")
-    return "recording"
+    return given
 
 
 def test_an_engine_is_given_everything(recording):
     agent, environment = Played(), Plain()
-    *given, time, on_step, checkpoint = simulate(environment, agent, 150, print, "checkpoint", engine=recording)
+    simulate(environment, agent, 150, print, "checkpoint", engine="recording")
+    *given, time, on_step, checkpoint = recording
     assert given == [agent, environment, 150]
     assert (on_step, checkpoint) == (print, "checkpoint")
     assert time.tolist() == stored_rounds(2, 150, False).tolist() == list(range(1, 151))
     # who asks for no progress and no checkpoint
-    *_, on_step, checkpoint = simulate(environment, agent, 150, engine=recording)
+    simulate(environment, agent, 150, engine="recording")
+    *_, on_step, checkpoint = recording
     assert (on_step(3), checkpoint) == (None, None)
 
 
 def test_diagnostics_are_taken_on_the_coarse_grid(recording):
-    time = simulate(Plain(), Played(loss=np.zeros((3, 2))), 150, engine=recording)[3]
+    simulate(Plain(), Played(loss=np.zeros((3, 2))), 150, engine="recording")
+    time = recording[3]
     assert time.tolist() == time_grid(150, coarse=True).tolist()
     assert len(time) < 150
 
 
 @pytest.mark.parametrize("fits", ["linear_compiled", "neural_stacked", "neural_compiled", "step_by_step"])
 def test_the_engine_that_serves_is_taken(monkeypatch, recording, fits):
-    monkeypatch.setitem(registry.ENGINES, fits, registry.ENGINES[recording])
+    monkeypatch.setitem(registry.ENGINES, fits, registry.ENGINES["recording"])
     environment = pool("quadratic", SEEDS)
     agent = build("greedy", environment, 10)
     if fits == "linear_compiled":
@@ -248,7 +268,8 @@ def test_the_engine_that_serves_is_taken(monkeypatch, recording, fits):
         agent = derived(LastNeural, environment)
     if fits == "step_by_step":
         agent = LinearUCB(SEEDS, dimension=6, prior_variance=1.0, width=1.0, delta=0.05)
-    assert simulate(environment, agent, 10)[:3] == (agent, environment, 10)
+    simulate(environment, agent, 10)
+    assert recording[:3] == [agent, environment, 10]
 
 
 # -------------------------------------------------------------------------------------------------------- configuration

@@ -9,7 +9,7 @@ from neural_pools import SEEDS, pool
 
 from ensemblepp import trajectory as times
 from ensemblepp.agents.linear.ucb import LinearUCB
-from ensemblepp.bandit import Choice, Decisions, Outcome
+from ensemblepp.bandit import Decisions, Outcome
 from ensemblepp.engines.choice import simulate
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import time_grid
@@ -58,7 +58,7 @@ class Script:
     """Chooses `CHOICES` over and over, and keeps the rewards that it sees."""
 
     seeds = (0, 1)
-    chains = (("none", "none"), ("none", "none"))
+    chains = (("gaussian", "sphere"), ("gaussian", "cube"))
 
     def __init__(self, log=None):
         self.log = [] if log is None else log
@@ -68,7 +68,7 @@ class Script:
     def act(self, decisions):
         self.log.append("act")
         assert (decisions.features == self.round).all()
-        return Choice(CHOICES[self.round % 4], np.zeros((2, 2, 1)))
+        return decisions.choose(CHOICES[self.round % 4])
 
     def update(self, choice, reward):
         self.log.append("update")

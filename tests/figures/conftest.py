@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 import xarray as xr
+from whole_study import whole
 
 from ensemblepp import figures
 from ensemblepp.figures import style
@@ -28,7 +29,7 @@ def same_bytes(tmp_path: Path) -> Callable[[str, xr.Dataset], None]:
     """A check that a figure, saved twice from a dataset file, has the same bytes in both formats, and is closed."""
 
     def check(name: str, dataset: xr.Dataset) -> None:
-        write_dataset(dataset, tmp_path / "study.nc")
+        write_dataset(whole(dataset), tmp_path / "study.nc")
         for folder in ("a", "b"):
             outputs = [tmp_path / folder / f"figure.{suffix}" for suffix in ("pdf", "png")]
             figures.save(name, tmp_path / "study.nc", outputs)

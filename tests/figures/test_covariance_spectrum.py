@@ -47,8 +47,12 @@ def study(seeds: int = 5) -> xr.Dataset:
         for agent, sizes in (("ts", (0,)), ("tracked", SIZES)):
             specs += [
                 {
-                    "environment": {"name": environment, "options": {"dimension": d, "prior_variance": 10.0}},
-                    "agent": {"name": agent, "options": {"prior_variance": 10.0}},
+                    "environment": {
+                        "name": environment,
+                        "kind": "linear_finite",
+                        "options": {"dimension": d, "prior_variance": 10.0},
+                    },
+                    "agent": {"name": agent, "kind": "linear_ensemblepp", "options": {"prior_variance": 10.0}},
                     "ensemble_size": size,
                 }
                 for size in sizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 from pathlib import Path
 
 import matplotlib as mpl
@@ -42,6 +43,11 @@ def study(rates: dict[tuple[str, str, str, str, int], float], seeds: int = 3) ->
         place = tuple(coordinates[name].index(value) for name, value in zip(FACTORS, key, strict=True))
         regret[place] = rate * spread * TIME
         optimal[place] = TIME - rate * spread * TIME / 2
+    specs = [
+        {"environment": {"name": name, "kind": name.partition("-")[0]}, "agent": {"name": agent, "kind": "greedy"}}
+        for name in coordinates["environment"]
+        for agent in coordinates["agent"]
+    ]
     return xr.Dataset(
         {"regret": ((*FACTORS, "seed", "time"), regret), "optimal": ((*FACTORS, "seed", "time"), optimal)},
         coordinates
@@ -51,7 +57,7 @@ def study(rates: dict[tuple[str, str, str, str, int], float], seeds: int = 3) ->
             "title": ("environment", [f"Title of {name}" for name in coordinates["environment"]]),
             "label": ("agent", [LABELS[name] for name in coordinates["agent"]]),
         },
-        {"study": "small", "scale": "smoke", "horizon": 100, "seeds": seeds},
+        {"study": "small", "scale": "smoke", "horizon": 100, "seeds": seeds, "specs": json.dumps(specs)},
     )
 
 

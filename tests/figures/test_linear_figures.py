@@ -71,7 +71,15 @@ def study(final: Mapping[Key, np.ndarray]) -> xr.Dataset:
             "scale": "quick",
             "seeds": seeds,
             "horizon": 100,
-            "specs": json.dumps([{"environment": {"name": name, "options": OPTIONS[name]}} for name in environments]),
+            "specs": json.dumps(
+                [
+                    {
+                        "environment": {"name": name, "kind": "linear_finite", "options": OPTIONS[name]},
+                        "agent": {"name": "ts", "kind": "linear_ts"},
+                    }
+                    for name in environments
+                ]
+            ),
         },
     )
 

@@ -88,7 +88,8 @@ def study(rates: Mapping[Key, float], seeds: int = 4, together: int = 1) -> xr.D
 
 def _environment(name: str) -> dict[str, object]:
     kind, _, count = name.partition("-x")
-    return {"kind": kind.replace("-", "_"), "options": {"dimension": 100, "candidates": int(count or 1000)}}
+    kind = "moderation" if name.startswith("moderation") else kind.replace("-", "_")
+    return {"kind": kind, "options": {"dimension": 100, "candidates": int(count or 1000)}}
 
 
 def _agent(name: str, environment: str) -> dict[str, object]:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from whole_study import whole
 
 from ensemblepp import figures, tables
 from ensemblepp.errors import ConfigError
@@ -68,7 +69,7 @@ def nothing(dataset: xr.Dataset) -> None:
 
 @pytest.fixture
 def file(tmp_path: Path, dataset: xr.Dataset) -> Path:
-    write_dataset(dataset, tmp_path / "study.nc")
+    write_dataset(whole(dataset), tmp_path / "study.nc")
     return tmp_path / "study.nc"
 
 

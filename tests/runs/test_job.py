@@ -14,7 +14,9 @@ import pytest
 
 from ensemblepp.engines import step_by_step
 from ensemblepp.runs import block
+from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.job import StoppedError, simulate
+from ensemblepp.specification import Block
 from ensemblepp.storage import leases
 from ensemblepp.storage.datasets import read_dataset
 from ensemblepp.storage.leases import Lease, this_process
@@ -34,13 +36,15 @@ SPEC = {
     "device": "cpu",
 }
 
+CODE = fingerprint(*Block("", SPEC).code)
+
 #: Takes the folder of the run file; 0.02 seconds a round.
 SLOW = f"""
 import sys, time
 from ensemblepp.cli import main
 from ensemblepp.runs import progress
 progress.Progress.step = lambda self, rounds=1: (print(rounds, flush=True), time.sleep(0.02))
-sys.exit(main(["simulate", "--spec", {json.dumps(json.dumps(SPEC))}, "--code", "code", "--output", sys.argv[1]]))
+sys.exit(main(["simulate", "--spec", {json.dumps(json.dumps(SPEC))}, "--code", {json.dumps(CODE)}, "--output", sys.argv[1]]))
 """
 
 
@@ -53,7 +57,7 @@ def soon(monkeypatch):
 def whole(tmp_path_factory) -> bytes:
     """The run file of a block that nothing disturbed."""
     path = tmp_path_factory.mktemp("whole") / "run.nc"
-    simulate(SPEC, path, code="code")
+    simulate(SPEC, path, code=CODE)
     return path.read_bytes()
 
 
@@ -66,7 +70,7 @@ def start(output: Path) -> subprocess.Popen[str]:
 
 def test_a_job_leaves_the_run_and_nothing_else(whole, tmp_path):
     output = tmp_path / "run.nc"
-    block.run(SPEC, output, code="code")
+    block.run(SPEC, output, code=CODE)
     assert output.read_bytes() == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "run.nc"]
 
@@ -83,7 +87,7 @@ def test_told_to_end_it_saves_its_state_and_a_new_start_goes_on(whole, tmp_path)
     assert process.returncode == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
     told = []
-    simulate(SPEC, output, code="code", on_step=told.append)
+    simulate(SPEC, output, code=CODE, on_step=told.append)
     assert told[0] == done
     assert sum(told) == 2 * ROUNDS
     assert output.read_bytes() == whole
@@ -120,7 +124,7 @@ def test_told_to_end_after_the_last_round_it_finishes(whole, tmp_path, monkeypat
     write = block.write_dataset
     monkeypatch.setattr(block, "write_dataset", lambda *args: (terminate(0), write(*args)))
     output = tmp_path / "run.nc"
-    simulate(SPEC, output, code="code")
+    simulate(SPEC, output, code=CODE)
     assert output.read_bytes() == whole
 
 
@@ -128,7 +132,7 @@ def test_a_second_writer_waits_and_takes_what_the_first_has_made(whole, tmp_path
     output = tmp_path / "run.nc"
     first = start(output)
     told = []
-    simulate(SPEC, output, code="code", on_step=told.append)
+    simulate(SPEC, output, code=CODE, on_step=told.append)
     assert first.poll() is not None or output.exists()
     first.communicate()
     said = capfd.readouterr()

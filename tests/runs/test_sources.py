@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -38,19 +39,23 @@ def test_unedited_sources_are_no_matter(own):
 def test_an_edit_before_the_job_starts(own, edited):
     code = current("of_mine")
     (own / edited).write_text((own / edited).read_text() + "MORE = 2\n", encoding="utf-8")
-    with pytest.raises(ResultError, match=r"run\.nc: not made, as its code was edited since this job was planned"):
-        with unedited(code, ["of_mine"], [own / "run.nc"]):
-            pytest.fail("it must not run")
+    said = r"run\.nc: not made, as its code was edited since this job was planned"
+    with pytest.raises(ResultError, match=said), unedited(code, ["of_mine"], [own / "run.nc"]):
+        pytest.fail("it must not run")
     # what is kept is not what is asked for
     assert fingerprint("of_mine") == current("of_mine") != code
 
 
 def test_an_edit_while_it_runs(own):
     outputs = [own / "run.nc", own / "run.json"]
-    with pytest.raises(ResultError, match=r"run\.nc: removed, as its code was edited while it was made"):
+
+    def make() -> None:
         with unedited(current("of_mine"), ["of_mine"], outputs):
             outputs[0].touch()
             (own / "beside_mine.py").write_text("RATE = 2\n", encoding="utf-8")
+
+    with pytest.raises(ResultError, match=r"run\.nc: removed, as its code was edited while it was made"):
+        make()
     assert not outputs[0].exists()
 
 
@@ -75,21 +80,52 @@ def test_without_a_fingerprint_nothing_is_asked(own):
         pass
 
 
-@pytest.mark.parametrize("command", ["simulate", "aggregate"])
-def test_commands_refuse_other_code(tmp_path, command):
-    options = {
-        "simulate": [
-            *("--environment", "finite-d10-100", "--agent", "ts", "--horizon", "10", "--seeds", "0-0"),
-        ],
-        "aggregate": ["--study", "linear"],
-    }[command]
+BLOCK = {
+    "environment": {"name": "quadratic", "kind": "quadratic", "options": {}},
+    "agent": {"name": "ucb", "kind": "linear_ucb", "options": {}},
+    "engine": "step_by_step",
+    "ensemble_size": 0,
+    "horizon": 20,
+    "seeds": [0, 1],
+    "device": "cpu",
+}
+
+#: Other names of outputs.
+OUT = {"check-data": "out.json"}
+
+EMBED = "--prepared README.md --folder . --first 0 --last 1 --pooling mean --max-tokens 9"
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "output"),
+    [
+        ("simulate", ["--spec", json.dumps(BLOCK)], "--output"),
+        ("aggregate", ["--study", "linear"], "--output"),
+        ("prepare", ["--dataset", "mushroom", "README.md"], "--output"),
+        ("check-data", ["--dataset", "mushroom", "README.md"], "--output"),
+        ("embed", EMBED.split(), "--output"),
+        ("language-model", ["--spec", json.dumps({"source": "folder", "location": ".", "pooling": "mean"})], "--folder"),
+        ("present", ["--dataset", "README.md", "--figures", "linear_regret"], "--folder"),
+    ],
+)
+def test_commands_refuse_other_code(tmp_path, command, options, output):
     done = subprocess.run(
-        [sys.executable, "-m", "ensemblepp", command, *options, "--code", "0" * 16, "--output", str(tmp_path / "out.nc")],
+        [
+            sys.executable,
+            "-m",
+            "ensemblepp",
+            command,
+            *options,
+            "--code",
+            "0" * 16,
+            output,
+            str(tmp_path / OUT.get(command, "out.nc")),
+        ],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 1
-    assert "out.nc: not made, as its code was edited since this job was planned" in done.stderr
+    assert "not made, as its code was edited since this job was planned" in done.stderr
     assert not list(tmp_path.iterdir())

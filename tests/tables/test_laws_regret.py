@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy import stats
+from whole_study import whole
 
 from ensemblepp import tables
 from ensemblepp.storage.datasets import write_dataset
@@ -122,7 +123,7 @@ def test_the_papers_pair_has_the_numbers_of_the_table_of_final_regret():
 
 
 def test_formats(tmp_path):
-    write_dataset(study(), tmp_path / "study.nc")
+    write_dataset(whole(study()), tmp_path / "study.nc")
     for folder in ("a", "b"):
         tables.save(
             "laws_regret", tmp_path / "study.nc", [tmp_path / folder / f"t.{name}" for name in ("csv", "md", "tex", "html")]

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from whole_study import whole
 
 from ensemblepp import tables
 from ensemblepp.errors import ResultError
@@ -172,7 +173,7 @@ def test_without_thompson_sampling_the_message_says_what_to_add():
 
 def test_formats(tmp_path):
     values = np.random.default_rng(2).normal(0.02, 0.05, (5, 4))
-    write_dataset(study({(4, 100): values, (8, 100): values - 0.01}), tmp_path / "study.nc")
+    write_dataset(whole(study({(4, 100): values, (8, 100): values - 0.01})), tmp_path / "study.nc")
     for folder in ("a", "b"):
         outputs = [tmp_path / folder / f"t.{name}" for name in ("csv", "md", "tex", "html")]
         tables.save("minimum_size", tmp_path / "study.nc", outputs)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import xarray as xr
+from whole_study import whole
 
 from ensemblepp import tables
 from ensemblepp.storage.datasets import write_dataset
@@ -77,7 +78,7 @@ def test_cells_are_the_published_numbers():
 
 
 def test_formats(tmp_path: Path):
-    write_dataset(study(["quadratic"], ["ours", "greedy"]), tmp_path / "study.nc")
+    write_dataset(whole(study(["quadratic"], ["ours", "greedy"]), "quadratic"), tmp_path / "study.nc")
     outputs = [tmp_path / f"table.{suffix}" for suffix in ("csv", "md", "tex", "html")]
     tables.save("parameter_counts", tmp_path / "study.nc", outputs)
     rows = list(csv.reader(outputs[0].read_text().splitlines()))

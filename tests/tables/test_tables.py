@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from whole_study import whole
 
 from ensemblepp import tables
 from ensemblepp.config.checks import presentable
@@ -163,7 +164,7 @@ def test_the_verdict_is_where_the_interval_leaves_out_zero(margins, verdict):
 def written(tmp_path) -> dict[str, str]:
     """A table in every format; one agent's name holds characters that the formats must escape."""
     dataset = study({("a|b & <c>_%", 0): [1.0, 2.0, 3.0], ("ours", 8): [12345.678, 12345.678, 12345.678]})
-    write_dataset(dataset, tmp_path / "study.nc")
+    write_dataset(whole(dataset), tmp_path / "study.nc")
     suffixes = ("csv", "md", "tex", "html")
     tables.save("final_regret", tmp_path / "study.nc", [tmp_path / f"table.{suffix}" for suffix in suffixes])
     return {suffix: (tmp_path / f"table.{suffix}").read_text(encoding="utf-8") for suffix in suffixes}
@@ -218,7 +219,7 @@ def test_every_table_is_tested():
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_is_written_in_every_format_the_same_each_time(tmp_path, name):
     dataset = study({("greedy", 0): [1.0, 2.0, 6.0], ("ours", 8): [4.0, 4.0, 4.0]}, [[3.0, 4.0, 5.0], [9.0, 9.0, 9.0]])
-    write_dataset(dataset, tmp_path / "study.nc")
+    write_dataset(whole(dataset), tmp_path / "study.nc")
     suffixes = ("csv", "md", "tex", "html")
     for folder in ("a", "b"):
         tables.save(name, tmp_path / "study.nc", [tmp_path / folder / f"table.{suffix}" for suffix in suffixes])

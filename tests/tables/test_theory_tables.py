@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from whole_study import whole
 
 from ensemblepp import tables
 from ensemblepp.randomness.distributions import LAWS
@@ -149,7 +150,7 @@ def test_counts_follow_the_study():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_format_is_readable_and_the_same_each_time(tmp_path, name):
-    write_dataset(study(*FINITE), tmp_path / "study.nc")
+    write_dataset(whole(study(*FINITE)), tmp_path / "study.nc")
     suffixes = ("csv", "md", "tex", "html")
     for folder in ("a", "b"):
         tables.save(name, tmp_path / "study.nc", [tmp_path / folder / f"table.{suffix}" for suffix in suffixes])
@@ -172,7 +173,7 @@ def test_every_format_is_readable_and_the_same_each_time(tmp_path, name):
 
 
 def test_powers_survive_the_escape(tmp_path):
-    write_dataset(study(*FINITE), tmp_path / "study.nc")
+    write_dataset(whole(study(*FINITE)), tmp_path / "study.nc")
     tables.save("regret_bounds", tmp_path / "study.nc", [tmp_path / "table.md", tmp_path / "table.tex"])
     assert "| (d log T)^(3/2) sqrt(T) |" in (tmp_path / "table.md").read_text(encoding="utf-8")
     assert r"(d log T)\textasciicircum (3/2) sqrt(T) &" in (tmp_path / "table.tex").read_text(encoding="utf-8")

@@ -20,4 +20,4 @@ rule aggregate:
     message:
         "aggregate study {wildcards.study}"
     shell:
-        "python -m ensemblepp aggregate --plan {params.plan:q} --output {output:q} 2> {log:q}"
+        "python -m ensemblepp aggregate --plan {params.plan:q} --code {params.code} --output {output:q} 2> {log:q}"

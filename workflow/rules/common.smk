@@ -7,23 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-# the package and the Python of this snakemake, wherever it was started from
-SOURCE = str(Path(workflow.basedir, "src"))
-sys.path.insert(0, SOURCE)
-for variable, folder in {
-    "PATH": str(Path(sys.executable).parent),
-    "PYTHONPATH": SOURCE,
-}.items():
-    others = os.environ.get(variable)
-    os.environ.update({variable: f"{folder}{os.pathsep}{others}" if others else folder})
-
 from ensemblepp import devices
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import ARTEFACTS
 from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
-from ensemblepp.errors import ConfigError, ResultError
+from ensemblepp.errors import ConfigError, ResultError, in_lines
 from ensemblepp.registry import DATASETS
 from ensemblepp.runs import controllers, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
@@ -33,7 +23,7 @@ from ensemblepp.warm_start import server as warm_server
 try:
     CONFIG = load(config)
 except ConfigError as error:
-    print(error, file=sys.stderr)
+    print(in_lines(error), file=sys.stderr)
     sys.exit(1)
 
 # to the jobs by the environment, not by `params`: where a verified file came from is no reason to fetch it again

@@ -19,7 +19,7 @@ rule language_model:
     message:
         "bring language model {wildcards.model} to data/models"
     shell:
-        "python -m ensemblepp language-model --spec {params.spec:q} --folder {params.folder:q} 2> {log:q}"
+        "python -m ensemblepp language-model --spec {params.spec:q} --code {params.code} --folder {params.folder:q} 2> {log:q}"
 
 
 rule embed:
@@ -49,4 +49,4 @@ rule embed:
     shell:
         "python -m ensemblepp --threads {threads} embed --prepared {input.posts:q} --folder {params.folder:q}"
         " --first {wildcards.first} --last {wildcards.last} --pooling {params.pooling} --max-tokens {params.max_tokens}"
-        " --device {params.device} --output {output:q} 2> {log:q}"
+        " --device {params.device} --code {params.code} --output {output:q} 2> {log:q}"

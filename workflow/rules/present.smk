@@ -51,7 +51,7 @@ for study, declared in STUDIES.items():
             "draw and tabulate study {params.study}"
         shell:
             "python -m ensemblepp present --dataset {input:q} --folder results/{wildcards.scale}"
-            " --figures {params.figures:q} --tables {params.tables:q} 2> {log:q}"
+            " --figures {params.figures:q} --tables {params.tables:q} --code {params.code} 2> {log:q}"
 
 
 # A target for each study: `snakemake study_laws_d10` makes all that belongs to it, and nothing else.

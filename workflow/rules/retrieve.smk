@@ -40,7 +40,7 @@ rule check:
     message:
         "check the raw files of {wildcards.dataset}"
     shell:
-        "python -m ensemblepp check-data --dataset {wildcards.dataset} {params.table:q} --output {output:q} {input:q} 2> {log:q}"
+        "python -m ensemblepp check-data --dataset {wildcards.dataset} {params.table:q} --code {params.code} --output {output:q} {input:q} 2> {log:q}"
 
 
 rule prepare:
@@ -64,5 +64,5 @@ rule prepare:
     message:
         "prepare {wildcards.dataset}"
     shell:
-        "python -m ensemblepp prepare --dataset {wildcards.dataset} {params.table:q} --output {output:q}"
+        "python -m ensemblepp prepare --dataset {wildcards.dataset} {params.table:q} --code {params.code} --output {output:q}"
         " {input.raw:q} 2> {log:q}"

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import xarray as xr
+
+from ensemblepp.analysis import needs
+from ensemblepp.errors import ResultError
+from ensemblepp.storage.datasets import read_dataset
 
 #: The paper's own pair of laws for linear Ensemble++: Gaussian reference, sphere perturbation.
 PAPER_LAWS = {"reference": "gaussian", "perturbation": "sphere"}
@@ -43,3 +52,55 @@ def best_constant(dataset: xr.Dataset, environment: str) -> xr.DataArray:
     """Regret (seed, time) of the constant action with the least regret at the horizon, chosen for each seed."""
     regret = dataset["constant_regret"].sel(environment=environment).dropna("action_index", how="all")
     return regret.isel(action_index=regret.isel(time=-1, drop=True).argmin("action_index"))
+
+
+def environment_kinds(dataset: xr.Dataset) -> dict[str, str]:
+    """Kind of every environment of a study's dataset, by name."""
+    return {spec["environment"]["name"]: spec["environment"]["kind"] for spec in json.loads(dataset.attrs["specs"])}
+
+
+def read_study(path: str | Path, title: str, wanted: Mapping[str, Any]) -> xr.Dataset:
+    """A study's dataset from its file, which has what a figure or table needs.
+
+    Args:
+        path: the netCDF file.
+        title: what is made of it, as "figure 'training'".
+        wanted: what that needs (`needs`).
+
+    Raises:
+        ResultError: the file is missing or damaged, is no study's dataset, or does not have what is needed.
+    """
+    dataset = read_dataset(path)
+    if "spec" in dataset.attrs:
+        raise ResultError(f"{path}: a run file: {title} is made of a study's dataset, as results/<scale>/datasets/uci.nc")
+    expected = {"regret": dataset.data_vars, "title": dataset.coords, "label": dataset.coords, "seed": dataset.dims}
+    expected |= dict.fromkeys(("study", "horizon", "seeds", "scale", "specs"), dataset.attrs)
+    missing = [name for name, place in expected.items() if name not in place]
+    if missing:
+        raise ResultError(f"{path}: not a study's dataset (it has no '{missing[0]}'); `ensemblepp aggregate` makes one")
+    for environment in dataset["environment"].values:
+        if not dataset["regret"].sel(environment=environment).notnull().any():
+            raise ResultError(f"{path}: environment '{environment}' has no run; make the dataset anew")
+    fault = next(needs.unmet(wanted, _had(dataset)), None)
+    if fault:
+        raise ResultError(f"{path}: {title} {fault}")
+    return dataset
+
+
+def _had(dataset: xr.Dataset) -> needs.Had:
+    specs = json.loads(dataset.attrs["specs"])
+    kinds = {spec["agent"]["name"]: spec["agent"]["kind"] for spec in specs}
+    # pairs lie in another agent's runs
+    agents = {str(name): kinds.get(str(name), "pair") for name in dataset["agent"].values}
+    environments = [str(name) for name in dataset["environment"].values]
+    variables = {
+        environment: [
+            name
+            for name, values in dataset.data_vars.items()
+            if "environment" in values.dims and values.sel(environment=environment).notnull().any()
+        ]
+        for environment in environments
+    }
+    all_kinds = environment_kinds(dataset)
+    ran = dataset["regret"].sel(ensemble_size=dataset["ensemble_size"] > 0).notnull().any()
+    return needs.Had({name: all_kinds[name] for name in environments}, agents, variables, bool(ran))

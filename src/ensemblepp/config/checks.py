@@ -28,6 +28,7 @@ from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.data.table import rows_available
+from ensemblepp.errors import one_of
 from ensemblepp.randomness.distributions import is_taken
 
 #: Where each top-level key is written.
@@ -44,7 +45,13 @@ FILES = {
 }
 CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 
+#: Files of a study that Snakemake plans in minutes.
+MAX_BLOCKS = 200_000
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
+
+#: Run blocks of a study that Snakemake plans in minutes.
+MAX_BLOCKS = 200_000
 
 #: Of figures and tables: a hyphen ends the name of the study, before theirs, in a file's name.
 _ARTEFACT_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -105,9 +112,8 @@ def _check_environments(config: Config) -> Iterator[str]:
             yield from _unknown(f"{FILES['environments']}: environments.{name}.dataset", [environment.dataset], allowed)
         model = getattr(environment, "language_model", None)
         if model is not None and model not in config.language_models:
-            allowed = ", ".join(config.language_models) or "none is declared"
             where = f"{FILES['environments']}: environments.{name}.language_model"
-            yield f"{where}: found '{model}': must be one of language_models: {allowed}"
+            yield f"{where}: found '{model}': {one_of(config.language_models, model, 'language_models: ')}"
 
 
 def _check_laws(config: Config) -> Iterator[str]:
@@ -142,15 +148,14 @@ def _check_agents(config: Config) -> Iterator[str]:
                 where, agent.class_path, layers, own_code.AGENT, {key for values in shared for key in values}
             )
         elif isinstance(agent, PlayingModel):
-            yield from (f"{where}.{fault}" for fault in laws.unknown(own_values(agent), config.laws))
+            yield from (f"{where}.{fault}" for fault in laws.faults(own_values(agent), config.laws))
             for key, values in agent.per_environment.items():
-                yield from (f"{where}.per_environment.{key}.{fault}" for fault in laws.unknown(values, config.laws))
+                yield from (f"{where}.per_environment.{key}.{fault}" for fault in laws.faults(values, config.laws))
         if isinstance(agent, PairAgent):
             yield from _check_pair(config, where, agent)
         protocol = getattr(agent, "protocol", None)
         if protocol is not None and protocol not in config.protocols:
-            allowed = ", ".join(config.protocols) or "none is declared"
-            yield f"{where}.protocol: found '{protocol}': must be one of protocols: {allowed}"
+            yield f"{where}.protocol: found '{protocol}': {one_of(config.protocols, protocol, 'protocols: ')}"
         for key, values in getattr(agent, "per_environment", {}).items():
             kinds = {environment.kind for environment in config.environments.values()}
             if key not in config.environments and key not in kinds:
@@ -173,7 +178,7 @@ def _check_protocols(config: Config) -> Iterator[str]:
             if key not in config.environments and key not in kinds:
                 yield f"{where}: found '{key}': must be the name or kind of an environment"
                 continue
-            yield from (f"{where}.{key}.{fault}" for fault in laws.unknown(values, config.laws))
+            yield from (f"{where}.{key}.{fault}" for fault in laws.faults(values, config.laws))
             for field, value in values.items():
                 if field not in known:
                     yield f"{where}.{key}.{field}: unknown key; agents have {', '.join(known)}"
@@ -230,8 +235,12 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
     yield from _unknown(f"{where}.agents", study.agents, config.agents)
     for kind in ARTEFACTS:
         yield from _unknown(f"{where}.{kind}", getattr(study, kind), [*presentable(kind), *getattr(config, kind)])
+    known = [name for name in study.agents if name in config.agents]
+    yield from _alike(f"{where}.agents", "label", {name: config.agents[name].label for name in known})
     for scale, grid in study.scales.items():
         place = f"{where}.scales.{scale}"
+        titles = {name: config.environments[name].title for name in grid.environments if name in config.environments}
+        yield from _alike(f"{place}.environments", "title", titles)
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
         yield from faults
         if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
@@ -239,12 +248,24 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
             for agent in study.agents:
                 if spheres and isinstance(config.agents[agent], LinearUCBAgent):
                     yield f"{place}.environments: found '{spheres[0]}': agent '{agent}' needs a finite decision set"
+        runs = grid.block_count() * len(grid.environments) * len(study.agents) * len(grid.ensemble_sizes)
+        if runs > MAX_BLOCKS:
+            yield f"{place}: {runs:,} run blocks: at most {MAX_BLOCKS:,} can be planned; raise seeds_per_block, or lower seeds"
         if len(set(grid.ensemble_sizes)) < len(grid.ensemble_sizes):
             yield f"{place}.ensemble_sizes: found {grid.ensemble_sizes}: each size only once"
         if scale != config.scale or faults:
             continue
         for environment in grid.environments:
             yield from horizon_faults(config, f"{place}.horizon", grid.horizon, environment)
+
+
+def _alike(where: str, key: str, words: Mapping[str, str]) -> Iterator[str]:
+    """Two names that are shown by the same words: they would be one in figures and tables."""
+    first: dict[str, str] = {}
+    for name, word in words.items():
+        if word in first:
+            yield f"{where}: '{first[word]}' and '{name}' have one {key}, '{word}': give each its own"
+        first.setdefault(word, name)
 
 
 def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Iterator[str]:
@@ -288,6 +309,6 @@ def presentable(kind: str) -> list[str]:
 def _unknown(where: str, names: list[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            yield f"{where}: found '{name}': must be one of {', '.join(known) or 'none is declared'}"
+            yield f"{where}: found '{name}': {one_of(known, name)}"
     if len(set(names)) < len(names):
         yield f"{where}: found {names}: each name only once"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ensemblepp.bandit import EnvironmentFamily
-from ensemblepp.config.fields import Count, Model, NonNegative, Place, Positive
+from ensemblepp.config.fields import Count, Horizon, Length, Model, NonNegative, Place, Positive, Width
 from ensemblepp.randomness.streams import MAX_WIDTH
 
 #: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
@@ -37,7 +37,7 @@ class LinearFiniteEnvironment(EnvironmentModel):
     family: ClassVar[EnvironmentFamily | None] = "linear"
     kind: Literal["linear_finite"]
     dimension: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = Field(description="d, entries of a feature vector")
-    actions: Count = Field(description="size of the decision set")
+    actions: Length = Field(description="size of the decision set")
     features: Literal["cube", "sphere"] = Field(
         "cube", description="law of an action's features: uniform in [-u, u]^d, or uniform on the unit sphere"
     )
@@ -67,9 +67,9 @@ class CandidatesEnvironment(EnvironmentModel):
     """What the synthetic nonlinear bandits share: a list of candidate actions, of which every round offers some."""
 
     family: ClassVar[EnvironmentFamily | None] = "pool"
-    dimension: Count = Field(100, description="d, entries of a feature vector")
-    candidates: Count = Field(1000, description="actions in the list, |X|")
-    offered: Count = Field(50, description="how many of them a round offers, uniformly without replacement")
+    dimension: Width = Field(100, description="d, entries of a feature vector")
+    candidates: Length = Field(1000, description="actions in the list, |X|")
+    offered: Length = Field(50, description="how many of them a round offers, uniformly without replacement")
     features: Literal["sphere", "gaussian"] = Field(
         "sphere", description="law of a candidate's features: uniform on the unit sphere, or N(0, I)"
     )
@@ -102,7 +102,7 @@ class NeuralEnvironment(CandidatesEnvironment):
     """Neural bandit: Bernoulli rewards, their probability the second softmax output of a random ReLU network."""
 
     kind: Literal["neural"]
-    hidden: list[Count] = Field([50, 50], description="widths of the network's layers")
+    hidden: list[Width] = Field([50, 50], description="widths of the network's layers")
     temperature: Positive = Field(0.1, description="divides the logits; the smaller, the less noise")
     weights: Literal["xavier", "testbed"] = Field(
         "xavier", description="law of the network: the released lineage's, or the Neural Testbed's"
@@ -140,7 +140,7 @@ class ModerationEnvironment(EnvironmentModel):
     kind: Literal["moderation"]
     dataset: Literal["hate_speech"] = Field("hate_speech", description="the posts")
     language_model: str = Field(description="a name under language_models")
-    posts: Count = Field(description="distinct posts in the stream; each is embedded once")
+    posts: Length = Field(description="distinct posts in the stream; each is embedded once")
     scaling: Literal["unit", "none"] = Field("unit", description="norm of the embeddings")
     passes: Count = Field(1, description="how often every post may be shown")
 
@@ -169,7 +169,7 @@ class CustomEnvironment(EnvironmentModel):
     inputs: dict[str, str | list[str]] = Field(
         {}, description="files that a run reads, a path or a list of paths by name; the class is given the mapping as `inputs`"
     )
-    longest: Count | None = Field(None, description="rounds that it can be played for; null: any number")
+    longest: Horizon | None = Field(None, description="rounds that it can be played for; null: any number")
 
     def options(self) -> dict[str, Any]:
         return self.arguments | ({"inputs": self.inputs} if self.inputs else {})

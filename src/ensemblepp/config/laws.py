@@ -38,10 +38,12 @@ def _written(value: Any, laws: Mapping[str, OwnLaw]) -> Any:
     return {"name": value, **laws[value].model_dump()} if isinstance(value, str) and value in laws else value
 
 
-def unknown(values: Mapping[str, Any], laws: Mapping[str, OwnLaw]) -> Iterator[str]:
-    """Each law among an agent's values that there is not, as "key: found ...: must be one of ..."."""
+def faults(values: Mapping[str, Any], laws: Mapping[str, OwnLaw]) -> Iterator[str]:
+    """Each law among an agent's values that there is not, as "key: found ...: must be one of ...", and laws stated twice."""
     for role, others in ROLES.items():
         value = values.get(role, [])
+        if isinstance(value, list) and all(isinstance(name, str) for name in value) and len(set(value)) < len(value):
+            yield f"{role}: found {value}: each law only once"
         for place, name in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if not isinstance(name, str) or is_law(name) or name in others or name in laws:
                 continue

@@ -2,6 +2,9 @@
 
 Snakemake merges config/config.yaml, environments.yaml, agents.yaml and studies.yaml into one mapping; all of it is checked
 before any job exists. Nothing below `ensemblepp.config` imports torch or xarray: it is read every time the workflow is parsed.
+
+Snakemake reads YAML leniently: of a key that a mapping has twice, the last wins in silence. So the workflow reads its files by
+`read_yaml` too, before Snakemake does.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from ensemblepp.config.checks import CONFIG_FILES, faults_of, in_words
+from ensemblepp.config import presentation
+from ensemblepp.config.checks import CONFIG_FILES, FILES, faults_of, in_words
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import ConfigError
 
@@ -28,7 +32,8 @@ def load(values: Mapping[str, Any]) -> Config:
         config = Config.model_validate(dict(values))
     except ValidationError as error:
         raise ConfigError("\n".join(in_words(fault) for fault in error.errors())) from None
-    faults = list(faults_of(config))
+    # what a study needs can be told of sound ones only
+    faults = list(faults_of(config)) or list(presentation.faults(config, FILES["studies"]))
     if faults:
         raise ConfigError("\n".join(faults))
     return config
@@ -38,14 +43,52 @@ def read_files(folder: str | Path = ".", **overrides: Any) -> Config:
     """Read and check the configuration files below `folder`, as Snakemake does; `overrides` replace top-level keys."""
     values: dict[str, Any] = {}
     for name in CONFIG_FILES:
-        path = Path(folder) / name
-        if not path.exists():
-            raise ConfigError(f"{path}: no such file; run from the folder that holds the Snakefile")
-        try:
-            read = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except yaml.MarkedYAMLError as error:
-            raise ConfigError(f"{path}: line {error.problem_mark.line + 1}: not valid YAML: {error.problem}") from None
-        if not isinstance(read, Mapping):
-            raise ConfigError(f"{path}: must be a mapping of keys to values")
-        values |= read
+        values |= read_yaml(Path(folder) / name)
     return load(values | overrides)
+
+
+def read_yaml(path: str | Path) -> Mapping[Any, Any]:
+    """The mapping in a YAML file; an empty file is an empty one.
+
+    Raises:
+        ConfigError: the file cannot be read, is not YAML, or a mapping in it has a key twice; names file and line.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+        read = yaml.load(text, _UniqueKeys)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; run from the folder that holds the Snakefile") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}: line {line}: not text in UTF-8: found byte 0x{error.object[error.start]:02x}") from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise ConfigError(f"{path}: line {line}: not valid YAML: found the character {error.character!a}") from None
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{path}: line {error.problem_mark.line + 1}: not valid YAML: {error.problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid YAML: nested too deeply") from None
+    if read is None:
+        return {}
+    if not isinstance(read, Mapping):
+        raise ConfigError(f"{path}: must be a mapping of keys to values")
+    return read
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a mapping has each key once; what `<<` merges into it may be overruled, as ever."""
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        # here, before anything is merged
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.value in lines:
+                problem = f"the key '{key.value}' is there already, in line {lines[key.value]}"
+                raise yaml.composer.ComposerError(problem=problem, problem_mark=key.start_mark)
+            lines[key.value] = key.start_mark.line + 1
+        return node

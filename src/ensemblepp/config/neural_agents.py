@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ensemblepp.bandit import AgentFamily
 from ensemblepp.config.agent_model import PlayingModel
-from ensemblepp.config.fields import Count, NonNegative, Positive
+from ensemblepp.config.fields import Count, Length, NonNegative, Positive, Width
 
 
 class NeuralAgentModel(PlayingModel):
@@ -16,9 +16,9 @@ class NeuralAgentModel(PlayingModel):
 
     device_setting: ClassVar[Literal["device", "linear_device"] | None] = "device"
     family: ClassVar[AgentFamily | None] = "neural"
-    hidden: list[Count] = Field([64, 64], description="widths of the ReLU trunk; empty: linear heads on the features")
+    hidden: list[Width] = Field([64, 64], description="widths of the ReLU trunk; empty: linear heads on the features")
     learning_rate: Positive = Field(1e-4, description="Adam's step size")
-    batch_size: Count = Field(128, description="samples per gradient step")
+    batch_size: Length = Field(128, description="samples per gradient step")
     weight_decay: NonNegative = Field(0.01, description="lambda; divided by the samples in the buffer")
     buffer_capacity: Count = Field(10_000, description="C, samples in the FIFO buffer")
     gradient_steps: Count = Field(1, description="G, gradient steps per round that trains")
@@ -99,7 +99,7 @@ class EpiNetAgent(ScalesModel):
     """EpiNet: a base network, a small network of features and index, and frozen prior networks."""
 
     kind: Literal["epinet"]
-    index_samples: Count = Field(16, description="indices that the loss averages over, drawn for every sample")
+    index_samples: Length = Field(16, description="indices that the loss averages over, drawn for every sample")
     double_softmax: bool = Field(
         False, description="with two logits, feed their softmax to the cross-entropy, as the released code does by mistake"
     )

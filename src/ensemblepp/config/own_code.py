@@ -7,7 +7,7 @@ import functools
 import importlib.util
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: What every agent's class is given beside its hyper-parameters.
 AGENT = frozenset({"self", "seeds", "dimension", "ensemble_size", "horizon", "device"})
@@ -28,6 +28,30 @@ class Keywords(NamedTuple):
 def definition(place: str) -> tuple[ast.ClassDef | ast.FunctionDef | None, str]:
     """What "module:name" defines, and if it defines nothing why."""
     module, name = place.split(":")
+    tree, origin = _parsed(module)
+    if tree is None:
+        return None, origin
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return node, ""
+    return None, f"{origin} defines no class or function '{name}'"
+
+
+@functools.cache
+def constant(place: str, name: str) -> Any:
+    """The mapping that the module of "module:function" calls `name`; empty if it has none, None if it is no literal."""
+    tree, _ = _parsed(place.partition(":")[0])
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.Assign) and any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                return None
+    return {}
+
+
+def _parsed(module: str) -> tuple[ast.Module | None, str]:
+    """A module's syntax tree and where it is, without importing it; or None and why there is none."""
     try:
         found = importlib.util.find_spec(module)
     except (ImportError, ValueError):
@@ -35,13 +59,11 @@ def definition(place: str) -> tuple[ast.ClassDef | ast.FunctionDef | None, str]:
     if found is None or not found.origin or not found.origin.endswith(".py"):
         return None, f"no module '{module}' can be imported"
     try:
-        tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+        return ast.parse(Path(found.origin).read_bytes()), found.origin
     except SyntaxError as error:
         return None, f"{found.origin}, line {error.lineno}: {error.msg}"
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-            return node, ""
-    return None, f"{found.origin} defines no class or function '{name}'"
+    except ValueError as error:
+        return None, f"{found.origin}: not Python: {error}"
 
 
 def keywords(place: str) -> Keywords:
@@ -59,7 +81,13 @@ def _keywords(function: ast.FunctionDef) -> Keywords:
     by_name = [argument.arg for argument in function.args.kwonlyargs]
     required = by_place[: len(by_place) - len(function.args.defaults)]
     required += [name for name, default in zip(by_name, function.args.kw_defaults, strict=True) if default is None]
-    return Keywords(frozenset(by_place + by_name), frozenset(required), function.args.kwarg is not None)
+    return Keywords(frozenset(by_place + by_name), frozenset(required), _hands_on(function))
+
+
+def _hands_on(function: ast.FunctionDef) -> bool:
+    """Whether what a function takes as `**name` goes anywhere: one that never reads the name swallows it."""
+    kwarg = function.args.kwarg
+    return kwarg is not None and any(isinstance(node, ast.Name) and node.id == kwarg.arg for node in ast.walk(function))
 
 
 def function_fault(place: str) -> str:

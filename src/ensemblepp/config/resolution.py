@@ -14,13 +14,14 @@ from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.datasets import Table
 from ensemblepp.config.environments import Environment, LanguageModel
+from ensemblepp.config.fields import MAX_BLOCK, MAX_HORIZON, MAX_SEED
 from ensemblepp.config.laws import OwnLaw, written_out
 from ensemblepp.config.neural_agents import NeuralAgentModel
 from ensemblepp.config.settings import Settings
 from ensemblepp.config.studies import Grid, OwnArtefact, Study
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.engines.choice import engine_name
-from ensemblepp.errors import ConfigError
+from ensemblepp.errors import ConfigError, one_of
 from ensemblepp.randomness.streams import MAX_WIDTH
 from ensemblepp.specification import Block
 
@@ -161,15 +162,17 @@ class Config(Settings):
         """
         for key, name in (("environments", environment), ("agents", agent)):
             if name not in getattr(self, key):
-                raise ConfigError(f"found '{name}': must be one of {key}: {', '.join(getattr(self, key))}")
+                raise ConfigError(f"found '{name}': {one_of(getattr(self, key), name, f'{key}: ')}")
         has_ensemble = self.agents[self.runner(agent)].ensemble
         if has_ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
             allowed = f"1 to {MAX_WIDTH}" if has_ensemble else "0, since it has no ensemble"
             raise ConfigError(f"ensemble size {ensemble_size}: agent '{agent}' takes {allowed}")
-        if horizon < 1:
-            raise ConfigError(f"horizon {horizon}: must be at least 1")
+        if not 1 <= horizon <= MAX_HORIZON:
+            raise ConfigError(f"horizon {horizon}: must be at least 1 and at most {MAX_HORIZON:,}")
         if last < first:
             raise ConfigError(f"seeds {first}-{last}: the last must not be below the first")
+        if last - first >= MAX_BLOCK or last > MAX_SEED:
+            raise ConfigError(f"seeds {first}-{last}: must be at most {MAX_BLOCK:,}, and none above {MAX_SEED}")
         place, resolved = self.environments[environment], self.agent_for(agent, environment).model
         device = devices.resolve(getattr(self, resolved.device_setting)) if resolved.device_setting else "cpu"
         spec = {

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
-from ensemblepp.config.fields import Count, EnsembleSize, Model, Place
+from ensemblepp.config.fields import MAX_BLOCK, MAX_SEED, MAX_SEEDS, Count, EnsembleSize, Horizon, Model, Place
 
 Scale = Literal["smoke", "quick", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -18,10 +18,12 @@ class Grid(Model):
     """What a scale sets: horizon, seeds and grids."""
 
     environments: list[str] = Field(min_length=1, description="names under environments")
-    horizon: Count = Field(description="T, rounds per run")
+    horizon: Horizon = Field(description="T, rounds per run")
     seeds: Count | list[Annotated[int, Field(ge=0)]] = Field(description="a number n (seeds 0..n-1) or a list")
     ensemble_sizes: list[EnsembleSize] = Field([8], min_length=1, description="M")
-    seeds_per_block: Count = Field(10, description="seeds simulated together: one file, one job")
+    seeds_per_block: Annotated[int, Field(ge=1, le=MAX_BLOCK)] = Field(
+        10, description="seeds simulated together: one file, one job"
+    )
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -31,7 +33,15 @@ class Grid(Model):
         whole = all(type(seed) is int and seed >= 0 for seed in listed)
         if not whole or not listed or len(set(listed)) < len(listed) or seeds == 0:
             raise ValueError("must be a number of at least 1, or a list of whole numbers, each only once")
+        count, largest = (len(seeds), max(seeds)) if isinstance(seeds, list) else (seeds, 0)
+        if count > MAX_SEEDS or largest > MAX_SEED:
+            raise ValueError(f"must be at most {MAX_SEEDS} seeds, and none above {MAX_SEED}")
         return seeds
+
+    def block_count(self) -> int:
+        """How many blocks of seeds there are, about; without listing them."""
+        count = self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+        return -(-count // self.seeds_per_block)
 
     def seed_list(self) -> list[int]:
         return list(range(self.seeds)) if isinstance(self.seeds, int) else sorted(self.seeds)

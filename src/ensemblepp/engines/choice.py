@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ensemblepp import registry
 from ensemblepp.bandit import Agent, AgentFamily, Environment, EnvironmentFamily
+from ensemblepp.engines import contract
 from ensemblepp.trajectory import Trajectory, stored_rounds
 
 if TYPE_CHECKING:
@@ -65,7 +66,13 @@ def simulate(
         on_step: told how many rounds, summed over seeds, are done.
         checkpoint: with one, a run that was killed goes on from its last one.
         engine: a key of `registry.ENGINES`; None: the fastest that serves (`choose`).
+
+    Raises:
+        InterfaceError: the agent or the environment breaks what `ensemblepp.bandit` promises.
     """
     module = import_module(registry.ENGINES[engine or choose(agent, environment)])
+    contract.check(agent, environment)
     time = stored_rounds(len(agent.chains), horizon, bool(getattr(agent, "diagnostics", dict)()))
-    return module.play(agent, environment, horizon, time, on_step, checkpoint)
+    trajectory = module.play(agent, environment, horizon, time, on_step, checkpoint)
+    contract.check_trajectory(trajectory, agent, environment)
+    return trajectory

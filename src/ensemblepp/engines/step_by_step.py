@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ensemblepp.bandit import Agent, Environment
+from ensemblepp.engines import contract
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stores_actions
 
@@ -53,12 +54,22 @@ class StepByStep:
         self._position = 0
 
     def round(self) -> None:
-        choice = self.agent.act(self.environment.decisions())
+        agent, environment, step = self.agent, self.environment, self.step + 1
+        shape = self._regret.shape
+        decisions = environment.decisions()
+        if step == 1:
+            contract.check_decisions(environment, decisions, step)
+        choice = agent.act(decisions)
+        contract.check_choice(agent, choice, decisions, *shape, step)
+        if step == 1:
+            contract.check_features(agent, choice, decisions, (*shape, environment.dimension), step)
         if self.constant is not None:
-            means = self.environment.mean_rewards()
+            means = environment.mean_rewards()
+            contract.check_means(environment, means, self._constant.shape[1], step)
             self._constant += means.max(axis=1, keepdims=True) - means
-        outcome = self.environment.step(choice)
-        self.agent.update(choice, outcome.reward)
+        outcome = environment.step(choice)
+        contract.check_outcome(environment, outcome, shape, step)
+        agent.update(choice, outcome.reward)
         self._regret += outcome.regret
         self._reward += outcome.reward
         self._optimal += outcome.regret == 0
@@ -75,7 +86,7 @@ class StepByStep:
         self.optimal[:, :, position] = self._optimal
         if self.constant is not None:
             self.constant[:, :, position] = self._constant
-        for name, values in getattr(self.agent, "diagnostics", dict)().items():
+        for name, values in contract.reported(self.agent, self._regret.shape, self.diagnostics).items():
             self.diagnostics[name][:, :, position] = values
         self._position += 1
 

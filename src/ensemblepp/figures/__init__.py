@@ -21,18 +21,20 @@ def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
 
     Raises:
         ConfigError: a function of the user's returns no figure.
+        ResultError: the dataset is damaged, or not what the figure is drawn from.
     """
     # loaded here, not above: Snakemake looks this package up when it parses the workflow
     import matplotlib
 
     matplotlib.use("Agg")
+    from ensemblepp.analysis.selection import read_study
     from ensemblepp.errors import ConfigError
     from ensemblepp.figures import style
-    from ensemblepp.storage.datasets import atomic_path, read_dataset
+    from ensemblepp.storage.datasets import atomic_path
 
     style.apply()
-    data = read_dataset(dataset)
     place = registry.presentation("figures", name)
+    data = read_study(dataset, f"figure '{name}'", registry.needs(place))
     figure = registry.load(place)(data)
     if not isinstance(figure, matplotlib.figure.Figure):
         raise ConfigError(f"{place}: returned {type(figure).__name__}: must return a matplotlib figure")

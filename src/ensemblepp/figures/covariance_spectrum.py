@@ -15,6 +15,8 @@ from ensemblepp.analysis import theory
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style, theme
 
+NEEDS = {"variables": ["tracking_low", "tracking_high"], "environments": ["linear_finite", "linear_sphere"]}
+
 #: Of the seeds, the share that the bands hold.
 SHARE = 0.95
 

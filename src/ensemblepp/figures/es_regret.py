@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
 
+NEEDS = {"agents": ["es"]}
+
 #: Ensemble sizes that the left panel shows; the paper says "moderate" and names none.
 MODERATE = (8, 128)
 

@@ -16,6 +16,8 @@ from ensemblepp.analysis.selection import ensemble_sizes
 from ensemblepp.figures import style
 from ensemblepp.randomness.distributions import in_order, name_of
 
+NEEDS = {"agent_kinds": ["neural_ensemblepp"]}
+
 #: What is not varied is the paper's choice for neural networks; its update law is that of the agent that ran the pairs.
 FIXED = {"reference": "sphere", "perturbation": "sphere"}
 

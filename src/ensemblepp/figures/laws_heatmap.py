@@ -10,9 +10,10 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
-from ensemblepp.errors import ResultError
 from ensemblepp.figures import style
 from ensemblepp.randomness.distributions import in_order
+
+NEEDS = {"agents": ["ts"], "ensembles": True}
 
 #: Up to so many ensemble sizes there is room for a number in every cell.
 NUMBERED = 5
@@ -24,8 +25,6 @@ def draw(dataset: xr.Dataset) -> Figure:
     # the agent that ran every pair, and exact Thompson sampling, the yardstick
     pairs = final["regret"].notnull().any(["environment", "ensemble_size", "seed"]).sum(["reference", "perturbation"])
     agent = str(dataset["agent"].values[int(pairs.argmax("agent"))])
-    if "ts" not in dataset["agent"].values:
-        raise ResultError("the heat-map divides by exact Thompson sampling: add agent 'ts' to the study in config/studies.yaml")
     yardstick = agent_runs(final, "ts")["regret"].sel(ensemble_size=0).mean("seed")
     ran = final["regret"].sel(agent=agent).dropna("reference", how="all").dropna("perturbation", how="all")
     references, perturbations = (in_order(map(str, ran[role].values)) for role in ("reference", "perturbation"))

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
 
+NEEDS = {"ensembles": True}
+
 MARKERS = "osD^v"
 
 #: Of agents without an ensemble, which share a panel and often a value.

@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
 
+NEEDS = {"ensembles": True}
+
 
 def draw(dataset: xr.Dataset) -> Figure:
     """Columns are environments, rows are the agents with an ensemble; the dark line is TS in every panel."""

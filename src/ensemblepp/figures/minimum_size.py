@@ -17,6 +17,8 @@ from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.analysis.statistics import TOLERANCE, excess_over_yardstick, minimum_size
 from ensemblepp.figures import style
 
+NEEDS = {"agents": ["ts"], "ensembles": True, "environments": ["linear_finite", "linear_sphere"]}
+
 GREY = (0.4, 0.4, 0.4)
 
 #: By rule: what it is called, what it asks for, and the ring around the ensemble size that it gives.

@@ -11,6 +11,8 @@ from matplotlib.ticker import PercentFormatter
 from ensemblepp.analysis.selection import agent_runs, best_constant, ensemble_sizes
 from ensemblepp.figures import style
 
+NEEDS = {"environments": ["moderation"]}
+
 #: Policies that ignore the post: the regret of their wrong decisions, by action (0 blocks, 1 publishes).
 CONSTANT = {"always block": (0, 0.5), "always publish": (1, 1.0)}
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from ensemblepp.analysis.selection import best_constant
+from ensemblepp.analysis.selection import best_constant, environment_kinds
 from ensemblepp.figures import style
 from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CONSTANT, GREY, START
 
@@ -24,7 +24,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     rows = -(-len(environments) // columns)
     figure, panels = plt.subplots(rows, columns, figsize=(1.9 + 2.5 * columns, 0.4 + 2.3 * rows), squeeze=False)
     curves = list(style.curves(dataset))
-    accuracy = [name.startswith("moderation") for name in environments]
+    kinds = environment_kinds(dataset)
+    accuracy = [kinds[name] == "moderation" for name in environments]
     for place, (axes, environment) in enumerate(zip(panels.flat, environments, strict=False)):
         for runs, look in curves:
             run = runs.sel(environment=environment)

@@ -16,6 +16,11 @@ from ensemblepp.analysis import theory
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
 
+NEEDS = {
+    "environments": ["quadratic", "vector_quadratic", "neural"],
+    "agent_kinds": ["neural_ensemblepp", "ensembleplus", "epinet", "greedy"],
+}
+
 #: Share of the axis between points of an agent that have room for their M.
 ROOM = 0.045
 

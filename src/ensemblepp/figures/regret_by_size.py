@@ -12,6 +12,8 @@ from ensemblepp.analysis.statistics import YARDSTICK
 from ensemblepp.figures import style
 from ensemblepp.randomness.distributions import in_order
 
+NEEDS = {"ensembles": True}
+
 
 def draw(dataset: xr.Dataset) -> Figure:
     """Rows are environments, columns perturbation laws, lines reference laws; the dashed line is exact Thompson sampling.

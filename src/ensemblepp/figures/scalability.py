@@ -14,6 +14,8 @@ from matplotlib.ticker import NullLocator
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.figures import style
 
+NEEDS = {"environments": ["quadratic", "vector_quadratic", "neural"], "ensembles": True}
+
 
 def draw(dataset: xr.Dataset) -> Figure:
     """A row for each kind of environment. Left: against the length of the list of actions, right: against M.

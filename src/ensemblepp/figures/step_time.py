@@ -12,6 +12,8 @@ from matplotlib.ticker import EngFormatter
 
 from ensemblepp.figures import style
 
+NEEDS = {"variables": ["seconds"]}
+
 #: Single rounds are too short to be timed well.
 INTERVALS = 20
 

@@ -10,6 +10,8 @@ from matplotlib.ticker import PercentFormatter
 
 from ensemblepp.figures import style
 
+NEEDS = {"variables": ["loss"]}
+
 #: Intervals over which rounds that explored are counted: single rounds of a few seeds would say little.
 INTERVALS = 30
 

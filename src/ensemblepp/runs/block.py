@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import platform
 import resource
@@ -18,9 +17,10 @@ import xarray as xr
 
 from ensemblepp import devices, registry
 from ensemblepp.bandit import Agent, Environment
+from ensemblepp.engines.choice import simulate
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.storage.datasets import write_dataset, write_json
-from ensemblepp.trajectory import Trajectory, stored_rounds
+from ensemblepp.trajectory import Trajectory
 
 
 def run(
@@ -42,15 +42,14 @@ def run(
 
     Raises:
         ConfigError: the horizon is beyond the data, or there is no GPU where one is asked for.
+        InterfaceError: the agent or the environment breaks what `ensemblepp.bandit` promises.
         TrainingError: training left the real numbers.
     """
     devices.require(spec["device"])
     environment, agent = build(spec)
-    engine = importlib.import_module(registry.ENGINES[spec["engine"]])
-    time_ = stored_rounds(len(agent.chains), spec["horizon"], bool(getattr(agent, "diagnostics", dict)()))
     saved = (checkpoint or Checkpoint)(Path(output).with_suffix(".checkpoint"), _key(spec, code))
     start = time.perf_counter()
-    trajectory = engine.play(agent, environment, spec["horizon"], time_, on_step, saved)
+    trajectory = simulate(environment, agent, spec["horizon"], on_step, saved, spec["engine"])
     seconds = time.perf_counter() - start
     provenance = _provenance(seconds, spec["horizon"])
     write_dataset(_dataset(trajectory, agent, spec, code), output)

@@ -87,12 +87,13 @@ def _merged(runs: dict[Path, xr.Dataset]) -> xr.Dataset:
             seeds[*cell, int(seed)] = path
         labels[cell[1]] = _label(data)
         pieces += _pieces(data)
+    specs = [json.loads(data.attrs["spec"]) for data in runs.values()]
     # an encoding that was read holds the length of a file's own names, to which others would be cut
     dataset = xr.merge(pieces, join="outer", compat="no_conflicts", combine_attrs="drop").drop_encoding()
     return dataset.assign_coords(
         title=("environment", [str(name) for name in dataset["environment"].values]),
         label=("agent", [labels[name] for name in dataset["agent"].values]),
-    ).assign_attrs(study="of run files", scale="-", horizon=horizon, seeds=dataset.sizes["seed"])
+    ).assign_attrs(study="of run files", scale="-", horizon=horizon, seeds=dataset.sizes["seed"], specs=json.dumps(specs))
 
 
 def _pieces(data: xr.Dataset) -> Iterator[xr.Dataset]:

@@ -1,7 +1,7 @@
 """A job works with the code that its fingerprint tells of, from its beginning to its end, or not at all.
 
-The workflow takes fingerprints as it is read, and a job may start hours later: an edit in between, or one that is made and taken
-back while jobs run, would leave results under the name of other code.
+The workflow takes fingerprints as it is read, and a job may start hours later: an edit in between, or one that is made and
+taken back while jobs run, would leave results under the name of other code.
 """
 
 from __future__ import annotations

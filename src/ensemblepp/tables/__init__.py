@@ -22,15 +22,17 @@ def save(name: str, dataset: str | Path, outputs: Iterable[str | Path]) -> None:
 
     Raises:
         ConfigError: a function of the user's returns no data frame.
+        ResultError: the dataset is damaged, or not what the table is made from.
     """
     # loaded here, not above: Snakemake looks this package up when it parses the workflow
     import pandas as pd
 
+    from ensemblepp.analysis.selection import read_study
     from ensemblepp.errors import ConfigError
-    from ensemblepp.storage.datasets import atomic_path, read_dataset
+    from ensemblepp.storage.datasets import atomic_path
 
     place = registry.presentation("tables", name)
-    table = registry.load(place)(read_dataset(dataset))
+    table = registry.load(place)(read_study(dataset, f"table '{name}'", registry.needs(place)))
     if not isinstance(table, pd.DataFrame):
         raise ConfigError(f"{place}: returned {type(table).__name__}: must return a pandas data frame")
     shown, columns = table.map(_cell), len(table.columns)

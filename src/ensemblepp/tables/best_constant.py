@@ -8,6 +8,8 @@ import xarray as xr
 from ensemblepp.analysis.selection import agent_runs, best_constant, ensemble_sizes
 from ensemblepp.analysis.statistics import mean_interval
 
+NEEDS = {"variables": ["constant_regret"]}
+
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:
     """One row per environment, agent and ensemble size.

@@ -20,6 +20,8 @@ from ensemblepp.analysis.statistics import (
     resampled_means,
 )
 
+NEEDS = {"agents": ["ts"], "ensembles": True, "environments": ["linear_finite", "linear_sphere"]}
+
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:
     """One row per agent with an ensemble and environment: M by the paper's two-sided rule and by the one-sided rule.

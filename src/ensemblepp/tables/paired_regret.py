@@ -8,6 +8,8 @@ import xarray as xr
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.analysis.statistics import summary
 
+NEEDS = {"compared": True}
+
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:
     """One row per environment, other agent and ensemble size: its regret minus the first agent's.

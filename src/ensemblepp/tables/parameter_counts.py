@@ -10,6 +10,11 @@ import xarray as xr
 
 from ensemblepp.analysis import theory
 
+NEEDS = {
+    "environments": ["quadratic", "vector_quadratic", "neural"],
+    "agent_kinds": ["neural_ensemblepp", "ensembleplus", "epinet", "greedy"],
+}
+
 SIZES = (2, 4, 8, 16, 32, 64)
 
 

@@ -11,6 +11,8 @@ import xarray as xr
 
 from ensemblepp.analysis import theory
 
+NEEDS = {"environments": ["linear_finite", "linear_sphere"]}
+
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:
     """One row per algorithm and setting; regret and M in numbers for every dimension d of the study, at its horizon.

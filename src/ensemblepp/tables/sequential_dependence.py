@@ -9,6 +9,8 @@ import xarray as xr
 
 from ensemblepp.analysis import theory
 
+NEEDS = {"environments": ["linear_finite", "linear_sphere"]}
+
 #: The paper's M in "ES (M << T)": its Figure 2a has M = 8.
 MEMBERS = 8
 

@@ -34,6 +34,7 @@ class Embedder:
 
     Raises:
         ResultError: the folder is not as `acquire` left it.
+        DataError: the folder has no tokenizer or no model that can be read.
     """
 
     def __init__(
@@ -46,8 +47,15 @@ class Embedder:
 
         # said and not left to defaults: nothing in the folder is run, and no weights are unpickled
         closed = {"local_files_only": True, "trust_remote_code": False}
-        self._tokenizer = AutoTokenizer.from_pretrained(str(folder), **closed)
-        self._model = AutoModel.from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True, **closed)
+        # whatever the libraries below raise, the folder holds no model that they can read
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(str(folder), **closed)
+        except Exception as error:
+            raise DataError(_unreadable(folder, "tokenizer", error)) from error
+        try:
+            self._model = AutoModel.from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True, **closed)
+        except Exception as error:
+            raise DataError(_unreadable(folder, "model", error)) from error
         self._model.to(device).eval()
         self._pooling, self._device = pooling, device
         positions = getattr(self._model.config, "max_position_embeddings", max_tokens)
@@ -120,6 +128,11 @@ def embed_posts(
         attributes,
     )
     write_dataset(dataset, output)
+
+
+def _unreadable(folder: str | Path, what: str, error: Exception) -> str:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return f"{folder}: no {what} can be read ({reason}); delete the folder, and see language_models in config/environments.yaml"
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:

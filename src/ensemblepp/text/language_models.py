@@ -17,6 +17,9 @@ from ensemblepp.storage.leftovers import temporary_folder
 #: What a transformers model folder needs, whatever the tokenizer's make.
 PATTERNS = ("config.json", "*.safetensors*", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
 
+#: What a tokenizer is read from: one of these.
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+
 #: Written last: a folder that has it is whole.
 MARK = "config.json"
 
@@ -44,9 +47,10 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
                 _from_gguf(source, staged)
             else:
                 _copy(source, staged)
-        for pattern in (MARK, "*.safetensors"):
-            if not any(staged.glob(pattern)):
-                raise UnreachableError(f"language model {model['location']}: has no {pattern}; it must be a transformers model")
+        for patterns in ((MARK,), ("*.safetensors",), TOKENIZERS):
+            if not any(found for pattern in patterns for found in staged.glob(pattern)):
+                needed = " or ".join(patterns)
+                raise UnreachableError(f"language model {model['location']}: has no {needed}; it must be a transformers model")
         write_json({file.name: _digest(file) for file in staged.iterdir() if file.is_file()}, staged / CHECKSUMS)
         folder.mkdir(exist_ok=True)
         # of another model that was here before nothing may stay, its mark least of all
@@ -129,7 +133,11 @@ def _from_gguf(source: Path, staged: Path) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    try:
+        loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    except Exception as error:  # whatever the libraries below raise, this is no model that they can read
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UnreachableError(f"language model {source}: cannot be read ({reason})") from error
     configuration = type(loaded.config).from_dict(
         {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
     )

@@ -36,7 +36,13 @@ MODULES = (
 )
 
 #: What is loaded while no job asks: what later jobs need.
-LATER = ("ensemblepp.runs.aggregate", "ensemblepp.data", "ensemblepp.tables", "ensemblepp.figures.style")
+LATER = (
+    "ensemblepp.runs.sources:get_ready",
+    "ensemblepp.runs.aggregate",
+    "ensemblepp.data",
+    "ensemblepp.tables",
+    "ensemblepp.figures.style",
+)
 
 
 def start() -> subprocess.Popen:

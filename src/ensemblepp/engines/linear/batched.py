@@ -13,6 +13,7 @@ import torch
 
 from ensemblepp.agents.linear.chains import LinearChains
 from ensemblepp.bandit import LinearEnvironment, LinearInstance
+from ensemblepp.engines import contract
 from ensemblepp.errors import TrainingError
 from ensemblepp.randomness.streams import GaussianRows
 from ensemblepp.storage.checkpoints import Checkpoint
@@ -40,7 +41,7 @@ def play(
     Raises:
         TrainingError: theta is not a number.
     """
-    run = BatchedRun(agent, list(environment.instances()))
+    run = BatchedRun(agent, list(contract.instances(environment)))
     seeds, chains = len(agent.seeds), len(agent.laws)
     shape = (seeds, chains, len(time))
     regret, reward, optimal = (torch.zeros(shape, dtype=torch.float64, device=agent.device) for _ in range(3))

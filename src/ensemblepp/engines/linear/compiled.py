@@ -8,6 +8,7 @@ import numpy as np
 
 from ensemblepp.agents.linear.chains import LinearChains
 from ensemblepp.bandit import LinearEnvironment, LinearInstance
+from ensemblepp.engines import contract
 from ensemblepp.engines.linear import kernel
 from ensemblepp.errors import TrainingError
 from ensemblepp.randomness.streams import GaussianRows
@@ -45,7 +46,7 @@ def play(
     optimal = np.empty((seeds, chains, len(time)), dtype=np.int32)
     small = stores_actions(seeds, len(agent.chains), horizon)
     action = np.zeros((seeds, chains, horizon), dtype=np.int32) if small else None
-    for row, instance in enumerate(environment.instances()):
+    for row, instance in enumerate(contract.instances(environment)):
         chosen = action[row] if small and not instance.sphere else np.zeros((chains, 0), dtype=np.int32)
         run = InstanceRun(agent, instance)
         for start in range(0, horizon, run.rounds):

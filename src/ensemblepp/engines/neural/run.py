@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ensemblepp.agents.neural.base import NeuralAgent
+from ensemblepp.engines import contract
 from ensemblepp.environments.pool import Pool
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stores_actions
@@ -90,6 +91,7 @@ class Run:
     def _draw(self, rounds: int) -> None:
         self.agent.load(rounds)
         drawn = self.environment.draw(rounds)
+        contract.check_draw(self.environment, drawn, rounds)
         means = self.environment.means
         if self.environment.fixed_actions:
             rows = np.arange(len(means))[:, None, None] if len(means) > 1 else 0

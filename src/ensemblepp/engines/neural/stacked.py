@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ensemblepp.agents.neural.base import NeuralAgent
+from ensemblepp.engines import contract
 from ensemblepp.engines.neural import run
 from ensemblepp.environments.pool import Pool
 
@@ -58,6 +59,9 @@ class StackedRun(run.Run):
             agent._offered = torch.empty_like(features)
         agent._offered.copy_(features)
         chosen = agent.choose(features)
+        # on a GPU `gather` below looks at the range, and nothing waits for the host
+        shown = chosen.numpy() if chosen.device.type == "cpu" else np.zeros(chosen.shape, dtype=np.int64)
+        contract.check_index(agent, shown, agent.stack, offers.shape[1], agent.round + 1)
         means = _rows(self._mean.flatten(), offers + self._first_mean[:, None])
         mean = means.gather(1, chosen[:, None])[:, 0]
         noise = self._reward_noise.index_select(1, agent._place)[:, 0]
