@@ -25,8 +25,9 @@ from ensemblepp.config import targets
 from ensemblepp.config.checks import CONFIG_FILES, presentable
 from ensemblepp.config.loading import read_files, read_yaml
 from ensemblepp.errors import ResultError
-from ensemblepp.runs import report, requirements
+from ensemblepp.runs import requirements
 from ensemblepp.storage.datasets import read_dataset, write_dataset
+from ensemblepp.text.language_models import acquire
 
 ROOT = Path(__file__).resolve().parents[1]
 A, C, E, S = (f"config/{name}.yaml" for name in ("agents", "config", "environments", "studies"))
@@ -696,10 +697,14 @@ MODELS = {
         "language-model",
         "has no tokenizer.json or tokenizer.",
     ),
-    "cut weights": (lambda folder: cut(folder / "model.safetensors"), "embed", "no model can be read ("),
-    "weights of 0 bytes": (lambda folder: (folder / "model.safetensors").write_bytes(b""), "embed", "no model can be read ("),
-    "a cut tokenizer": (lambda folder: cut(folder / "tokenizer.json"), "embed", "no tokenizer can be read ("),
-    "a configuration that is none": (lambda folder: (folder / "config.json").write_text("{"), "embed", "can be read ("),
+    "cut weights": (lambda folder: cut(folder / "model.safetensors"), "embed", "model.safetensors: damaged"),
+    "weights of 0 bytes": (
+        lambda folder: (folder / "model.safetensors").write_bytes(b""),
+        "embed",
+        "model.safetensors: damaged",
+    ),
+    "a cut tokenizer": (lambda folder: cut(folder / "tokenizer.json"), "embed", "tokenizer.json: damaged"),
+    "a configuration that is none": (lambda folder: (folder / "config.json").write_text("{"), "embed", "config.json: damaged"),
 }
 
 
@@ -726,6 +731,10 @@ def model(tmp_path_factory) -> Path:
 def test_a_language_model(folder, refused, model, case):
     spoil, command, message = MODELS[case]
     shutil.copytree(model, folder / "model")
+    if command == "embed":
+        acquire({"source": "folder", "location": "model", "revision": "main"}, folder / "brought")
+        shutil.rmtree(folder / "model")
+        (folder / "brought").rename(folder / "model")
     spoil(folder / "model")
     if command == "language-model":
         spec_ = {"source": "folder", "location": "model", "pooling": "mean"}
@@ -736,8 +745,18 @@ def test_a_language_model(folder, refused, model, case):
     write_dataset(xr.Dataset(POSTS), folder / "posts.nc")
     options = ("--prepared", "posts.nc", "--folder", "model", "--pooling", "mean", "--max-tokens", 5, "--output", "o.nc")
     (line,) = refused("embed", "--first", 0, "--last", 1, *options)
-    assert line.startswith("model: ")
-    assert message in line
+    assert line.startswith(f"model/{message}")
+
+
+def test_a_model_that_was_never_whole(folder, refused, model):
+    """What was brought as it is, with checksums of its own, and cannot be read all the same."""
+    shutil.copytree(model, folder / "model")
+    cut(folder / "model/model.safetensors")
+    acquire({"source": "folder", "location": "model", "revision": "main"}, folder / "brought")
+    write_dataset(xr.Dataset(POSTS), folder / "posts.nc")
+    options = ("--prepared", "posts.nc", "--folder", "brought", "--pooling", "mean", "--max-tokens", 5, "--output", "o.nc")
+    (line,) = refused("embed", "--first", 0, "--last", 1, *options)
+    assert line.startswith("brought: no model can be read (")
 
 
 # -------------------------------------------------------------------------------------------------------------- targets
@@ -846,25 +865,3 @@ def test_a_long_run_says_what_it_will_take(folder, monkeypatch, capsys):
     assert re.fullmatch(
         r"finite-d10-100 ts M=0 seeds 0-1: about [\d.]+ minutes of one core, and 0.0 GB of memory at least", first
     )
-
-
-def test_an_empty_report_is_none(tmp_path, monkeypatch):
-    """The workflow's own test makes a real one; here only whether it would be made."""
-    monkeypatch.chdir(tmp_path)
-    config = read_files(ROOT, scale="smoke")
-    made: list[Path] = []
-    monkeypatch.setattr(report, "left_out", lambda config: dict.fromkeys(config.active_studies(), "not here"))
-    monkeypatch.setattr(report, "_render", lambda config, path: made.append(path))
-    page = Path("results/smoke/report.html")
-    page.parent.mkdir(parents=True)
-    captions = Path("workflow/report/a.rst")
-    captions.parent.mkdir(parents=True)
-    captions.touch()
-    page.touch()
-    os.utime(page, (2**31, 2**31))
-    report.make(config)
-    assert made == [page]
-    page.write_text("<html>")
-    os.utime(page, (2**31, 2**31))
-    report.make(config)
-    assert made == [page]

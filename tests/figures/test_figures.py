@@ -44,7 +44,10 @@ def study(rates: dict[tuple[str, str, str, str, int], float], seeds: int = 3) ->
         regret[place] = rate * spread * TIME
         optimal[place] = TIME - rate * spread * TIME / 2
     specs = [
-        {"environment": {"name": name, "kind": name.partition("-")[0]}, "agent": {"name": agent, "kind": "greedy"}}
+        {
+            "environment": {"name": name, "kind": "moderation" if name == "posts" else name},
+            "agent": {"name": agent, "kind": "greedy"},
+        }
         for name in coordinates["environment"]
         for agent in coordinates["agent"]
     ]
