@@ -7,10 +7,13 @@ import sys
 import time
 from pathlib import Path
 
+from snakemake.cli import get_argument_parser
+
 from ensemblepp import devices
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import ARTEFACTS
+from ensemblepp.config.targets import faults_of_wildcards, unknown
 from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError, in_lines
@@ -174,6 +177,27 @@ LAST_WORDS = []
 def say_last_words():
     for line in LAST_WORDS:
         print(line, file=sys.stderr)
+
+
+def target_faults(target):
+    """What is wrong with a target; nothing of a file that lies there, or of one that only Snakemake can judge."""
+    # `default` is defined in the file that includes all of these
+    if target in {"default", *(known.name for known in workflow.rules)}:
+        return []
+    makers = [rule for rule in workflow.rules if rule.is_producer(target)]
+    if makers:
+        wildcards = makers[0].get_wildcards(target)
+        return list(faults_of_wildcards(CONFIG, target, wildcards))
+    if Path(target).exists():
+        return []
+    return [unknown(CONFIG, target, [rule.name for rule in workflow.rules if not rule.wildcard_names])]
+
+
+def asked_for():
+    """The targets on the command line of this process; Snakemake has not handed them on when it reads this."""
+    if Path(sys.argv[0]).parent.name != "snakemake" and Path(sys.argv[0]).name != "snakemake":
+        return []
+    return get_argument_parser().parse_known_args(sys.argv[1:])[0].targets or []
 
 
 def make_report():
