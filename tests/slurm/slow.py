@@ -20,7 +20,7 @@ class Slow:
         if os.environ.get("TRACE"):
             with Path(os.environ["TRACE"]).open("a") as file:
                 file.write(json.dumps([self.seeds[0], os.environ["SLURM_JOB_ID"], time.time()]) + "\n")
-            time.sleep(0.1)
+            time.sleep(float(os.environ["PAUSE"]))
         return decisions.choose(np.zeros((len(self.seeds), 1), dtype=int))
 
     def update(self, choice, reward):

@@ -116,12 +116,14 @@ class Run:
         self.project, self.cluster, self.profile = project, cluster, profile
         self.trace = project.folder / "trace"
         self.log = project.folder / "run.log"
+        self.pause = 0.1  # seconds of each of 200 rounds
 
     def start(self, *arguments: str) -> None:
         self.launch(command(self.profile, *arguments, "--config", "scale=smoke", "--", *BLOCKS))
 
     def launch(self, words: list[str]) -> None:
-        environment = {"TRACE": str(self.trace), "BALLAST_MB": "500", "PYTHONPATH": str(self.project.folder / "src")}
+        environment = {"TRACE": str(self.trace), "PAUSE": str(self.pause), "BALLAST_MB": "500"}
+        environment["PYTHONPATH"] = str(self.project.folder / "src")
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 words,
@@ -146,8 +148,8 @@ class Run:
         return played
 
     def job(self, block: int) -> str:
-        """The job that plays a block, once it does."""
-        self.until(lambda: block in self.acts())
+        """The job that plays a block, once it has a state to save: told to end in its first round, it would begin anew."""
+        self.until(lambda: len(self.acts().get(block, ())) > 2)
         return self.acts()[block][-1][0]
 
     def until(self, happened: Callable[[], bool]) -> None:
@@ -197,6 +199,7 @@ def run(local, cluster: LocalSlurm, profile: str, tmp_path: Path) -> Iterator[Ru
 
 def test_jobs_that_slurm_ends_are_sent_again(run, local):
     """One is cancelled, one reaches its time limit, one its memory; each says so, and goes on or begins anew."""
+    run.pause = 0.2  # SLURM looks at time limits every 30 seconds
     run.start("--set-resources", "simulate:mem_mb=600*attempt")
     ask(run.cluster, "scontrol", "update", f"jobid={run.job(1)}", "EndTime=now+1seconds")
     cancelled = run.job(0)
