@@ -222,3 +222,10 @@ def test_published_files_are_whole_or_not(folder):
     ((path, fault, reason),) = verification.verify_published(verification.files("results/paper-scale"))
     assert (path.name, fault) == ("small.nc", "broken")
     assert "differs from its checksum" in reason
+
+
+def test_what_the_project_publishes_is_in_order():
+    published = Path(__file__).resolve().parents[2] / "results" / "paper-scale"
+    files = verification.files(published)
+    assert len(files) > 100
+    assert list(verification.verify_published(files)) == []
