@@ -51,10 +51,12 @@ def simulate(
             """A checkpoint that is saved at once, as the last thing that is done, when the job is told to end."""
 
             def offer(self, state: Any) -> None:
-                if stop.asked:
+                # once: a signal between the two questions would end the job without what it is to save
+                asked = stop.asked
+                if asked:
                     self._every = 0
                 super().offer(state)
-                if stop.asked:
+                if asked:
                     stop.end()
 
         try:
