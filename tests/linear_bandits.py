@@ -49,6 +49,8 @@ class Given:
 
     def __init__(self, *instances: LinearInstance) -> None:
         self._instances = instances
+        self.seeds = tuple(one.seed for one in instances)
+        self.dimension = len(instances[0].theta)
 
     def instances(self) -> Iterator[LinearInstance]:
         return iter(self._instances)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 import xarray as xr
 from whole_study import whole
@@ -21,7 +22,7 @@ def _styled() -> Iterator[None]:
     mpl.use("Agg")
     style.apply()
     yield
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 @pytest.fixture
@@ -37,6 +38,6 @@ def same_bytes(tmp_path: Path) -> Callable[[str, xr.Dataset], None]:
             content = (tmp_path / "a" / f"figure.{suffix}").read_bytes()
             assert content.startswith(magic)
             assert content == (tmp_path / "b" / f"figure.{suffix}").read_bytes()
-        assert not mpl.pyplot.get_fignums(), "a saved figure is closed"
+        assert not plt.get_fignums(), "a saved figure is closed"
 
     return check

@@ -341,7 +341,7 @@ def test_rounds_done_are_reported_summed_over_seeds():
 def test_a_reward_that_is_no_number_names_agent_seed_and_step(actions):
     """The first reward spoils the mean, which the second round's theta shows."""
     with pytest.raises(TrainingError) as error:
-        simulate(bandit([7, 8], 5, actions, noise=np.nan), ensemble([7, 8], 5, 4), 10)
+        simulate(bandit([7, 8], 5, actions, noise=1e300), ensemble([7, 8], 5, 4), 10)
     assert str(error.value) == (
         "LinearEnsemblePlusPlus (gaussian x sphere), seed 7, step 2: theta is not a number; check prior_variance and noise"
     )
@@ -350,7 +350,7 @@ def test_a_reward_that_is_no_number_names_agent_seed_and_step(actions):
 def test_a_later_step_is_named_across_calls_of_the_kernel(monkeypatch):
     monkeypatch.setattr(compiled, "ROUNDS", 4)
     noise = np.zeros(20)
-    noise[9] = np.nan
+    noise[9] = 1e300
     position = 0
 
     def take(rounds: int) -> np.ndarray:
