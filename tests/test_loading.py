@@ -39,7 +39,8 @@ def dataset(tmp_path: Path) -> Path:
     }
     labels = {"title": ("environment", ["Near"]), "label": ("agent", ["Greedy"])}
     regret = np.array([[1.0, 2.0], [2.0, 5.0]]).reshape(1, 1, 1, 1, 1, 2, 2)
-    facts = {"study": "small", "scale": "smoke", "horizon": 100, "seeds": 2}
+    specs = [{"environment": {"name": "near", "kind": "quadratic"}, "agent": {"name": "greedy", "kind": "greedy"}}]
+    facts = {"study": "small", "scale": "smoke", "horizon": 100, "seeds": 2, "specs": json.dumps(specs)}
     write_dataset(xr.Dataset({"regret": (tuple(factors), regret)}, factors | labels, facts), tmp_path / "small.nc")
     return tmp_path / "small.nc"
 

@@ -26,11 +26,17 @@ def folder(tmp_path: Path) -> Path:
 def clean(folder: Path, *arguments: str, answer: str | None = None) -> str:
     """Run `make clean`, on a terminal where there is an answer to give; what it says."""
     command = ["make", "clean", *arguments]
+    # not as part of the make that may have started the tests
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     if answer is None:
-        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=folder, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        )
         return done.stdout
     watcher, terminal = pty.openpty()
-    with subprocess.Popen(command, cwd=folder, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder, env=own, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, text=True
+    ) as process:
         os.write(watcher, f"{answer}\n".encode())
         said = process.communicate()[0]
     os.close(terminal)

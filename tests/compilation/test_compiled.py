@@ -33,7 +33,9 @@ def start(command: list[str], cache: Path, path: Path = TESTS, **variables: str)
     """A Python of its own with one thread and the cache folder given."""
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
     paths = os.pathsep.join([str(path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    own = os.environ | threads | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths} | variables
+    own = (
+        os.environ | threads | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"} | variables
+    )
     return subprocess.Popen([sys.executable, *command], env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -72,7 +72,10 @@ def test_only_a_figure_that_draws_with_seaborn_loads_it(tmp_path: Path, name, lo
         "title": ("environment", ["Near"]),
         "label": ("agent", ["TS", "ES", "Ensemble++"]),
     }
-    facts = {"study": "small", "scale": "smoke", "horizon": 100, "seeds": 2}
+    kinds = {"ts": "linear_ts", "es": "ensemble_sampling", "linear": "linear_ensemblepp"}
+    near = {"name": "near", "kind": "linear_finite"}
+    specs = [{"environment": near, "agent": {"name": name, "kind": kind}} for name, kind in kinds.items()]
+    facts = {"study": "small", "scale": "smoke", "horizon": 100, "seeds": 2, "specs": json.dumps(specs)}
     write_dataset(xr.Dataset({"regret": (dims, regret)}, coordinates, facts), tmp_path / "small.nc")
     script = (
         "import json, sys\n"

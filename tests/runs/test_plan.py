@@ -126,7 +126,7 @@ def test_pairs_are_shown_from_the_runs_of_their_agent():
     found = plan(load(with_pairs()), "curves")
     assert found["agents"] == [
         {"name": "ts", "label": "TS"},
-        {"name": "cubed", "label": "Pair", "reference": "gaussian", "perturbation": "cube"},
+        {"name": "cubed", "label": "Cubed", "reference": "gaussian", "perturbation": "cube"},
         {"name": "round", "label": "Pair", "reference": "gaussian", "perturbation": "sphere"},
     ]
     assert [(run["agents"], run["spec"]["agent"]["name"]) for run in found["runs"]] == [

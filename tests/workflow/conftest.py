@@ -37,6 +37,7 @@ def run_all(folder: Path, mirror: Path) -> None:
     project = copy_project(folder, ENSEMBLEPP_MIRROR=str(mirror))
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
+    (folder / "first-run.log").write_text(done.stdout)
     # for other copies of the project, and for the tests that compile here
     share_compiled(folder, ROOT)
     files = [path for name in ("results/smoke", "data") for path in (folder / name).rglob("*") if path.is_file()]

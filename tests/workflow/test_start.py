@@ -45,7 +45,7 @@ def test_a_configuration_fault_is_one_line_and_nothing_starts(bare, file, change
     path.write_text(text.replace(change, replacement, 1))
     done = bare.snakemake()
     assert done.returncode != 0
-    faults = [shown for shown in done.stdout.splitlines() if shown.startswith("config/")]
+    faults = [shown for shown in done.stdout.splitlines() if shown.startswith("error: config/")]
     assert [fault for fault in faults if line in fault], done.stdout
     assert "Traceback" not in done.stdout
     assert [path.name for path in (bare.folder / "results").iterdir()] == ["paper-scale"], "what the project tracks"

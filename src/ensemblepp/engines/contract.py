@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ensemblepp.bandit import Agent, Choice, Decisions, Environment, LinearEnvironment, LinearInstance, Outcome, SphereDecisions
-from ensemblepp.environments.pool import Pool, Rounds
 from ensemblepp.errors import InterfaceError
 from ensemblepp.trajectory import Trajectory
 
@@ -53,7 +52,7 @@ def check(agent: Agent, environment: Environment) -> None:
     seeds = check_seeds(environment, environment.seeds)
     check_seeds(agent, environment.seeds)
     reported(agent, (seeds, check_chains(agent)), None)
-    if isinstance(environment, Pool):
+    if getattr(environment, "family", None) == "pool":
         _check_pool(environment)
 
 
@@ -111,8 +110,8 @@ def reported(agent: Agent, shape: tuple[int, int], names: Any) -> dict[str, np.n
     return values_of
 
 
-def _check_pool(pool: Pool) -> None:
-    """Whether a pool has features and a mean reward for every item, for one list of items or one for each seed."""
+def _check_pool(pool: Any) -> None:
+    """Whether an `environments.pool.Pool` has features and means of all items, for one list of them or one for each seed."""
     name = type(pool).__name__
     for what, values in (("table", pool.table), ("means", pool.means)):
         lists = len(values) if len(values) in (1, len(pool.seeds)) else f"1 or {len(pool.seeds)}"
@@ -193,8 +192,8 @@ def check_means(environment: Environment, means: np.ndarray, actions: int, step:
         is_array(type(environment).__name__, "mean_rewards", f"round {step}: means", means, shape, np.floating)
 
 
-def check_draw(pool: Pool, drawn: Rounds, rounds: int) -> None:
-    """Whether a pool drew between one and `rounds` rounds, of items that it has."""
+def check_draw(pool: Any, drawn: Any, rounds: int) -> None:
+    """Whether an `environments.pool.Pool` drew between one and `rounds` rounds, of items that it has."""
     name, seeds = type(pool).__name__, len(pool.seeds)
     count = drawn.noise.shape[1] if getattr(drawn.noise, "ndim", 0) == 2 else 0
     if not 1 <= count <= rounds:

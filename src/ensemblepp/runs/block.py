@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import platform
 import resource
@@ -17,10 +18,10 @@ import xarray as xr
 
 from ensemblepp import devices, registry
 from ensemblepp.bandit import Agent, Environment
-from ensemblepp.engines.choice import simulate
+from ensemblepp.engines import contract
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.storage.datasets import write_dataset, write_json
-from ensemblepp.trajectory import Trajectory
+from ensemblepp.trajectory import Trajectory, stored_rounds
 
 
 def run(
@@ -47,10 +48,14 @@ def run(
     """
     devices.require(spec["device"])
     environment, agent = build(spec)
+    contract.check(agent, environment)
+    engine = importlib.import_module(registry.ENGINES[spec["engine"]])
+    time_ = stored_rounds(len(agent.chains), spec["horizon"], bool(getattr(agent, "diagnostics", dict)()))
     saved = (checkpoint or Checkpoint)(Path(output).with_suffix(".checkpoint"), _key(spec, code))
     start = time.perf_counter()
-    trajectory = simulate(environment, agent, spec["horizon"], on_step, saved, spec["engine"])
+    trajectory = engine.play(agent, environment, spec["horizon"], time_, on_step, saved)
     seconds = time.perf_counter() - start
+    contract.check_trajectory(trajectory, agent, environment)
     provenance = _provenance(seconds, spec["horizon"])
     write_dataset(_dataset(trajectory, agent, spec, code), output)
     # last, so that it never stands alone
