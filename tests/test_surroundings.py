@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from ensemblepp.storage.datasets import write_dataset
@@ -39,10 +41,21 @@ import matplotlib.pyplot as plt
 
 def draw(dataset):
     figure, axes = plt.subplots()
-    axes.plot(dataset["time"], dataset["regret"])
+    axes.plot(dataset["time"], dataset["regret"].squeeze())
     axes.set_xlabel("round")
     return figure
 """
+
+
+def study() -> xr.Dataset:
+    """A dataset of one environment, agent and seed."""
+    factors = {"environment": ["near"], "agent": ["ts"], "reference": ["none"], "perturbation": ["none"]}
+    coordinates = factors | {"ensemble_size": [0], "seed": [0], "time": [1, 2, 3]}
+    regret = np.array([0.5, 0.7, 0.8]).reshape([len(values) for values in coordinates.values()])
+    names = {"title": ("environment", ["Near"]), "label": ("agent", ["TS"])}
+    specs = [{"environment": {"name": "near", "kind": "linear_finite"}, "agent": {"name": "ts", "kind": "linear_ts"}}]
+    facts = {"study": "linear", "scale": "smoke", "seeds": 1, "horizon": 3, "specs": json.dumps(specs)}
+    return xr.Dataset({"regret": (tuple(coordinates), regret)}, coordinates | names, facts)
 
 
 def made(folder: Path, environment: dict[str, str]) -> dict[str, str]:
@@ -54,8 +67,7 @@ def made(folder: Path, environment: dict[str, str]) -> dict[str, str]:
     commands = [["simulate", *block, "--seeds=0-1", f"--output={folder / name}.nc"] for name, block in BLOCKS.items()]
     pictures = [f"{folder / name}" for name in ("a.png", "a.pdf")]
     (folder / "surrounded.py").write_text(FIGURE, encoding="utf-8")
-    facts = {"study": "linear", "scale": "smoke", "seeds": 1, "horizon": 3}
-    write_dataset(xr.Dataset({"regret": ("time", [0.5, 0.7, 0.8])}, {"time": [1, 2, 3]}, facts), folder / "study.nc")
+    write_dataset(study(), folder / "study.nc")
     commands.append(["figure", "--name=surrounded:draw", f"--dataset={folder / 'study.nc'}", *pictures])
     for command in commands:
         done = subprocess.run(
