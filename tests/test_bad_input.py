@@ -804,9 +804,10 @@ def test_a_target_that_names_what_there_is_not(place, message):
 
 
 def test_ctrl_c_is_one_line(folder):
-    command = [sys.executable, "-m", "ensemblepp", *map(str, SIMULATE[:-4]), "--horizon", "200000000", "--seeds", "0-1"]
+    command = [sys.executable, "-m", "ensemblepp", *map(str, SIMULATE[:-4]), "--horizon", "20000000", "--seeds", "0-1"]
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as process:
+    # a shell lets what it runs in the background ignore this signal, and children with it
+    with subprocess.Popen(command, **pipes, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         # what it will take is said just before it starts
         first = process.stderr.readline()
         process.send_signal(signal.SIGINT)
