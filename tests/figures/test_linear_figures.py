@@ -337,6 +337,20 @@ def test_heat_map_of_many_ensemble_sizes_has_colours_and_no_numbers():
     assert [text.get_text() for text in panels[0].get_yticklabels()] == list(LAWS)
 
 
+@pytest.mark.parametrize("environments", [1, 2])
+@pytest.mark.parametrize("sizes", [1, 2, 10])
+def test_heat_map_of_any_grid_is_whole_as_it_is_saved(sizes, environments):
+    """Signed and settled, nothing but white touches the edge of the page."""
+    dataset = laws(sizes=tuple(2**power for power in range(1, sizes + 1)), environments=tuple(TITLES)[:environments])
+    figure = draw("laws_heatmap", dataset)
+    style.sign(figure, dataset)
+    style.settle(figure)
+    figure.canvas.draw()
+    page = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    for edge in (page[:3], page[-3:], page[:, :3], page[:, -3:]):
+        assert (edge == 255).all()
+
+
 # ------------------------------------------------------------------------------------------------ ES by M and over time
 
 

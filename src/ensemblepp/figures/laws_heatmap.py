@@ -39,6 +39,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         len(sizes),
         # cells are square; below the panels the laws' names need an inch
         figsize=(1.8 + side * len(sizes), 1.15 + side * len(references) / len(perturbations) * len(environments)),
+        # the layout for cells of a fixed shape; the plain one may cut off what stands above them
+        layout="compressed",
         squeeze=False,
         sharex=True,
         sharey=True,
@@ -75,8 +77,13 @@ def draw(dataset: xr.Dataset) -> Figure:
     for axes in panels[-1]:
         axes.set_xlabel("perturbation", fontsize=8 if numbered else 7)
     mappable = plt.cm.ScalarMappable(norm=norm, cmap="cividis")
-    bar = figure.colorbar(mappable, ax=panels, shrink=0.7 if numbered else 0.9, pad=0.015, label="mean final regret / TS")
-    ticks = [tick for tick in (0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100) if norm.vmin <= tick <= norm.vmax]
+    bar = figure.colorbar(mappable, ax=panels, shrink=0.7 if numbered else 0.9, pad=0.015)
+    low = side * len(environments) < 2
+    bar.set_label("mean final\nregret / TS" if low else "mean final regret / TS", fontsize=8 if low else 9)
+    # a low bar, one row of small panels, has room for every other number
+    ticks = (0.5, 1, 2, 5, 10, 20, 50, 100) if low else (0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+    ticks = [tick for tick in ticks if norm.vmin <= tick <= norm.vmax]
     bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    bar.ax.tick_params(labelsize=7 if low else 8)
     bar.minorticks_off()
     return figure
