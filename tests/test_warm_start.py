@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ensemblepp.warm_start import MODULES, SERVED, VARIABLE, ask
+from ensemblepp.warm_start import VARIABLE, ask
 
 #: A stop for what hangs.
 PATIENCE = 120
@@ -23,7 +23,7 @@ PATIENCE = 120
 SERVER = """
 import os, signal, sys, time
 from pathlib import Path
-from ensemblepp.warm_start import serve
+from ensemblepp.warm_start.server import serve
 
 def run(arguments):
     what = arguments[-1]
@@ -40,7 +40,7 @@ def run(arguments):
     Path(what).write_text(str(os.getpid()))
     time.sleep(600)
 
-serve(Path(sys.argv[1]), run, modules=())
+serve(Path(sys.argv[1]), run, modules=(), later=())
 """
 
 ASK = "import sys; from ensemblepp.warm_start import ask; sys.exit(ask(sys.argv[1:]))"
@@ -67,7 +67,7 @@ def served(folder: Path, script: str = SERVER) -> Iterator[tuple[dict[str, str],
 
 
 def command(what: object) -> list[str]:
-    return [sys.executable, "-c", ASK, *SERVED, str(what)]
+    return [sys.executable, "-c", ASK, "--threads", "1", "simulate", str(what)]
 
 
 def test_output_folder_environment_and_status_are_the_job_s(tmp_path):
@@ -91,6 +91,21 @@ def test_other_ends(tmp_path, what, status, words):
         assert words in done.stderr
         # the server goes on
         assert subprocess.run(command("leave"), env=environment, check=False).returncode == 2
+
+
+def test_some_things_are_loaded_while_no_job_asks(tmp_path):
+    (tmp_path / "of_use.py").write_text("from pathlib import Path\ndef get_ready(): Path('ready').touch()")
+    script = f"""
+import os, sys
+from pathlib import Path
+from ensemblepp.warm_start.server import serve
+os.chdir({str(tmp_path)!r})
+sys.path.append({str(tmp_path)!r})
+serve(Path(sys.argv[1]), lambda arguments: 7, modules=(), later=("of_use:get_ready",))
+"""
+    with served(tmp_path / "warm", script) as (environment, _):
+        until((tmp_path / "ready").exists)
+        assert subprocess.run(command("ask"), env=environment, check=False).returncode == 7
 
 
 def alive(pid: int) -> bool:
@@ -118,8 +133,8 @@ def test_the_server_ends_with_the_process_that_started_it(tmp_path):
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from ensemblepp import warm_start
-server = warm_start.start()
+from ensemblepp.warm_start.server import start
+server = start()
 print(server.pid, os.environ[{VARIABLE!r}], flush=True)
 while not Path(os.environ[{VARIABLE!r}]).exists():
     pass
@@ -134,14 +149,16 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_what_is_not_served(tmp_path, monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert ask([*SERVED, "say"]) is None
+    assert ask(["simulate", "say"]) is None
     # nobody listens
     monkeypatch.setenv(VARIABLE, str(tmp_path / "socket"))
-    assert ask([*SERVED, "say"]) is None
+    assert ask(["simulate", "say"]) is None
     with served(tmp_path / "warm") as (environment, _):
         monkeypatch.setenv(VARIABLE, environment[VARIABLE])
-        for other in (["aggregate"], ["--threads", "2", "simulate"], ["simulate"]):
-            assert ask([*other, "say"]) is None
+        for other in ([], ["--threads", "1"], ["embed", "say"], ["--threads", "2", "simulate", "say"]):
+            assert ask(other) is None
+        for served_too in (["--threads", "1", "present", "leave"], ["aggregate", "leave"]):
+            assert ask(served_too) == 2
 
 
 def test_a_warm_run_is_a_cold_run_byte_by_byte(tmp_path):
@@ -150,10 +167,10 @@ def test_a_warm_run_is_a_cold_run_byte_by_byte(tmp_path):
 import sys
 from pathlib import Path
 from ensemblepp import cli
-from ensemblepp.warm_start import serve
+from ensemblepp.warm_start.server import LATER, MODULES, serve
 
 cli._limit_threads(1)
-serve(Path(sys.argv[1]), cli.main)
+serve(Path(sys.argv[1]), cli.main, modules=MODULES + LATER, later=())
 """
     spec = {
         "environment": {
@@ -189,10 +206,10 @@ serve(Path(sys.argv[1]), cli.main)
     assert files["warm"] == files["cold"]
     # of memory's own thread the allocator takes care at a fork
     assert [name for name in threads[1:] if not name.startswith("jemalloc")] == []
-    assert set(MODULES) >= {"ensemblepp.runs.block"}
 
 
 def test_asking_imports_nothing():
-    script = "import sys; import ensemblepp.warm_start; print({'numpy', 'argparse', 'ensemblepp.cli'} & set(sys.modules))"
+    slow = {"numpy", "argparse", "typing", "subprocess", "ensemblepp.cli"}
+    script = f"import sys; import ensemblepp.warm_start; print({slow} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

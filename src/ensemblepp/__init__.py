@@ -6,9 +6,12 @@ asked for, so that `import ensemblepp` loads no numerical library.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+# not from typing, which takes longer to load than a job to ask for a process
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from ensemblepp.agents.linear.ensemblepp import LinearEnsemblePlusPlus
     from ensemblepp.agents.neural.base import NeuralAgent
     from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus

@@ -183,7 +183,7 @@ def _simulate(options: argparse.Namespace) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    from ensemblepp.warm_start import serve
+    from ensemblepp.warm_start.server import serve
 
     serve(options.socket, main)
 

@@ -16,7 +16,7 @@ for variable, folder in {
     others = os.environ.get(variable)
     os.environ.update({variable: f"{folder}{os.pathsep}{others}" if others else folder})
 
-from ensemblepp import devices, warm_start
+from ensemblepp import devices
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import ARTEFACTS
@@ -26,6 +26,7 @@ from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.registry import DATASETS
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
+from ensemblepp.warm_start import server as warm_server
 
 try:
     CONFIG = load(config)
@@ -109,6 +110,23 @@ def resolved(*names):
     return CONFIG.block(*names)
 
 
+# the run file of the first block of each compiled kernel
+COMPILING = {}
+
+
+def urgency(wildcards):
+    """The priority of a block: the first of a compiled kernel, which compiles it, before all, and the others of it after all."""
+    one = block(wildcards)
+    engine = one.spec["engine"]
+    if not engine.endswith("_compiled"):
+        return 0
+    # on the sphere the linear one is of another float type
+    kernel = engine, one.spec["environment"]["kind"] == "linear_sphere"
+    # one that waits for data would come too late
+    first = COMPILING.get(kernel) if one.inputs else COMPILING.setdefault(kernel, one.path)
+    return 1 if first == one.path else -1
+
+
 def run_files(wildcards):
     return [block.path for block in CONFIG.blocks(wildcards.study)]
 
@@ -156,7 +174,7 @@ def make_report():
 # a hook of the process that runs the workflow, not of a job on a cluster
 onstart:
     if workflow.local_exec and CONFIG.warm_start:
-        warm_start.start()
+        warm_server.start()
 
 
 STARTED = time.time()

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 
 import numba
+from numba.core.registry import cpu_target
 
 from ensemblepp.compilation import sealing
 from ensemblepp.compilation.keys import Key
@@ -36,3 +37,9 @@ def compiled(**options) -> Callable:
         return sealing.compiled(function, options, Key(function))
 
     return decorate
+
+
+def get_ready() -> None:
+    """Let numba load what a process loads at its first call of compiled code, for a process that others are forked from."""
+    for context in (cpu_target.typing_context, cpu_target.target_context):
+        context.refresh()

@@ -26,7 +26,7 @@ class Settings(Model):
         description="folder looked in for raw files before the network; the variable ENSEMBLEPP_MIRROR does the same",
     )
     warm_start: bool = Field(
-        True, description="on one machine, simulations start from a process that has loaded their libraries already"
+        True, description="on one machine, jobs start from a process that has loaded their libraries already"
     )
     on_unreachable: Literal["auto", "skip", "fail"] = Field(
         "auto",

@@ -105,6 +105,7 @@ class InstanceRun:
         # the first round has none before it: no update is left to be made
         self.last = np.ones((1, max(size, 1)))
         self.last_own = np.zeros((len(self.own[1]), 1, max(size, 1)))
+        self.work: dict[int, kernel.Work] = {}
         self.log_delta = -1.0 if agent.inflation_delta is None else np.log(1 / agent.inflation_delta)
 
     def _sorted_actions(self, features: np.ndarray) -> kernel.Actions:
@@ -152,6 +153,12 @@ class InstanceRun:
         state = sum(array[0].nbytes for array in (self.state.covariance, self.state.information))
         return max(kernel.TILE, STATE_BYTES // state // kernel.TILE * kernel.TILE)
 
+    def _work(self, chains: int) -> kernel.Work:
+        """Working memory for a call with so many chains; all calls but the last have as many."""
+        if chains not in self.work:
+            self.work[chains] = kernel.working_memory(chains, self.dimension, self.dtype)
+        return self.work[chains]
+
     def _noise(self, rounds: int) -> tuple[kernel.Noise, kernel.Noise]:
         """The kernel's `reference` and `perturbation`; a row of the latter belongs to the round before."""
         reference, perturbation = self.reference.take(rounds), self.perturbation.take(rounds)
@@ -197,6 +204,7 @@ class InstanceRun:
                 noise,
                 kernel.Chains(*(array[part] for array in self.state)),
                 kernel.Outputs(stored, *(array[part] for array in outputs)),
+                self._work(len(agent.laws[part])),
                 1 / agent.prior_variance,
                 self.log_delta,
             )

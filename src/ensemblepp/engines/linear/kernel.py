@@ -270,22 +270,47 @@ class Outputs(NamedTuple):
     chosen: np.ndarray  #: (chains, rounds) indices; of size 0: not wanted
 
 
-class _Scores(NamedTuple):
-    """Working memory of `_choose`, with room for whole tiles."""
+class Work(NamedTuple):
+    """Working memory, with room for whole tiles. numpy allocates it (`working_memory`): an allocation takes long to compile."""
 
-    layout: np.ndarray  #: (tiles, d, chains of a tile) parameters
+    thetas: np.ndarray  #: (chains, length) parameters that the chains act by
+    layout: np.ndarray  #: (tiles, d, chains of a tile) the same, feature by feature
     alone: np.ndarray  #: (d, 1) those of a last chain that fills no tile
-    best: np.ndarray  #: (tiles * chains of a tile, width)
-    where: np.ndarray
+    best: np.ndarray  #: (tiles * chains of a tile, width) best scores, lane by lane
+    where: np.ndarray  #: the panels they are in
     kept_best: np.ndarray  #: room to reorder the two
     kept_where: np.ndarray
     order: np.ndarray  #: (tiles * chains of a tile,) which chain a row belongs to
     ends: np.ndarray  #: (tiles * chains of a tile,) panels that a chain needs
     winners: np.ndarray  #: (chains,) the best actions
+    own: np.ndarray  #: (length,) features of one chain's action
+    wide: np.ndarray  #: (length,) B zeta of one chain
+    gains: np.ndarray  #: (length,) the step of its covariance
+    scaled: np.ndarray  #: (length,) the step of its B
+    pulled: np.ndarray  #: (length,) B zeta in the type of B
+
+
+def working_memory(chains: int, dimension: int, dtype: np.dtype) -> Work:
+    """What `play` works in, for so many chains."""
+    rows, length, lanes = -(-chains // _CHAINS) * _CHAINS, padded(dimension), width(dtype)
+    scores, places = (np.zeros((2, rows, lanes), kind) for kind in (dtype, np.int32))
+    return Work(
+        np.zeros((chains, length)),
+        np.zeros((rows // _CHAINS, dimension, _CHAINS), dtype),
+        np.zeros((dimension, 1), dtype),
+        scores[0],
+        places[0],
+        scores[1],
+        places[1],
+        *np.zeros((2, rows), np.int64),
+        np.zeros(chains, np.int64),
+        *np.zeros((3, length)),
+        *np.zeros((2, length), dtype),
+    )
 
 
 @compiled(error_model="numpy", no_cfunc_wrapper=True)
-def play(actions, reference, perturbation, noise, state, outputs, prior_precision, log_delta):
+def play(actions, reference, perturbation, noise, state, outputs, work, prior_precision, log_delta):
     """Play `len(noise)` rounds with every chain of one seed; what changes is in `state`, so calls can follow each other.
 
     Args:
@@ -294,34 +319,19 @@ def play(actions, reference, perturbation, noise, state, outputs, prior_precisio
         noise: (rounds,) reward noise.
         state: `Chains`, updated.
         outputs: `Outputs`, written.
+        work: `Work` for these chains.
         prior_precision, log_delta: lambda and log(1/delta) of the inflation beta_t; log_delta < 0: none.
 
     Returns:
         (round, chain, scores computed): (-1, -1, n), or where theta was not a number.
     """
-    chains, dimension, length = state.covariance.shape
-    dtype = actions.arms.dtype
-    lanes = REGISTER_BYTES // actions.arms.itemsize
-    rows = -(-chains // _CHAINS) * _CHAINS
-    work = _Scores(
-        np.zeros((rows // _CHAINS, dimension, _CHAINS), dtype),
-        np.zeros((dimension, 1), dtype),
-        np.zeros((rows, lanes), dtype),
-        np.zeros((rows, lanes), np.int32),
-        np.zeros((rows, lanes), dtype),
-        np.zeros((rows, lanes), np.int32),
-        np.zeros(rows, np.int64),
-        np.zeros(rows, np.int64),
-        np.zeros(chains, np.int64),
-    )
-    thetas, own = np.zeros((chains, length)), np.zeros(length)
-    wide, gains = np.zeros(length), np.zeros(length)
-    scaled, pulled = (np.zeros(length, state.information.dtype), np.zeros(length, state.information.dtype))
+    chains, _, length = state.covariance.shape
+    thetas, own = work.thetas, work.own
     computed = 0
     for t in range(len(noise)):
         for c in range(chains):
             theta = thetas[c]
-            _deviate(state, c, reference, perturbation, t, gains, scaled, pulled, wide, theta)
+            _deviate(state, c, reference, perturbation, t, work, theta)
             beta = 1.0
             if log_delta >= 0.0:
                 beta = math.sqrt(prior_precision) + math.sqrt(2.0 * log_delta + state.scale[c, 1])
@@ -331,7 +341,7 @@ def play(actions, reference, perturbation, noise, state, outputs, prior_precisio
                 return t, c, computed
         one_set = t if actions.features.shape[0] > 1 else 0
         if not actions.sphere:
-            computed += _choose(actions, one_set, thetas, work)
+            computed += _choose(actions, one_set, work)
         for c in range(chains):
             if actions.sphere:
                 norm = math.sqrt(_dot(thetas[c], thetas[c]))
@@ -359,15 +369,16 @@ def play(actions, reference, perturbation, noise, state, outputs, prior_precisio
                 outputs.regret[c, column] = totals[0]
                 outputs.reward[c, column] = totals[1]
                 outputs.optimal[c, column] = totals[2]
-            _learn(state, c, own, expected + noise[t], gains)
+            _learn(state, c, own, expected + noise[t], work.gains)
     return -1, -1, computed
 
 
 @_counted_by_caller
-def _deviate(state, c, reference, perturbation, t, gains, scaled, pulled, wide, out):
+def _deviate(state, c, reference, perturbation, t, work, out):
     """The last round's updates of covariance and B, and out = A zeta (or an exact draw) for chain c in round t."""
     law, perturbation_law = state.references[c], state.perturbations[c]
     covariance, rows, last = state.covariance[c], state.information[c], state.last[c]
+    gains, scaled, pulled, wide = work.gains, work.scaled, work.pulled, work.wide
     dimension, length = covariance.shape
     size = rows.shape[0]
     for j in range(length):
@@ -438,8 +449,9 @@ def _learn(state, c, x, observed, gains):
 
 
 @_counted_by_caller
-def _choose(actions, one_set, thetas, work):
+def _choose(actions, one_set, work):
     """The best action of every chain into `work.winners`; returns how many scores were computed."""
+    thetas = work.thetas
     chains = thetas.shape[0]
     arms, count = actions.arms[one_set], actions.means.shape[1]
     lanes = work.best.shape[1]
