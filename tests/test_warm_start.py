@@ -169,7 +169,7 @@ from pathlib import Path
 from ensemblepp import cli
 from ensemblepp.warm_start.server import LATER, MODULES, serve
 
-cli._limit_threads(1)
+cli._settle_surroundings(1)
 serve(Path(sys.argv[1]), cli.main, modules=MODULES + LATER, later=())
 """
     spec = {

@@ -16,7 +16,7 @@ _TABLE = "how to read a table of the user's, as JSON (default: what config/envir
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status. A fault that the user can mend is one message, without a traceback."""
     options = _parser().parse_args(arguments)
-    _limit_threads(options.threads)
+    _settle_surroundings(options.threads)
     # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
     here = str(Path.cwd())
     if here not in sys.path:
@@ -31,10 +31,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _limit_threads(threads: int) -> None:
-    """One thread per process unless told otherwise, before a numerical library is loaded; no HDF5 locks (they fail on NFS)."""
+#: What numba may be told by variables: where its cache lies, and which processor it compiles for. All others change the code.
+_NUMBA = {"NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}
+
+
+def _settle_surroundings(threads: int) -> None:
+    """What a shell, a notebook or a cluster has set must change nothing; before a numerical library is loaded."""
+    for name in [name for name in os.environ if name.startswith("NUMBA_") and name not in _NUMBA]:
+        del os.environ[name]
+    # one thread per process unless told otherwise
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR"):
         os.environ[f"{library}_NUM_THREADS"] = str(threads)
+    # figures are files; a notebook's backend is not there
+    os.environ["MPLBACKEND"] = "agg"
+    # HDF5's locks fail on NFS
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
     # needed by cuBLAS for equal results at equal seeds; must be set before torch is loaded
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

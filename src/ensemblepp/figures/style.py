@@ -86,7 +86,8 @@ LAW_LABELS = {"raw_gaussian": "N(0, I/M)"}
 
 
 def apply() -> None:
-    """Set matplotlib's defaults."""
+    """Set matplotlib's defaults, whatever a matplotlibrc of the user's says."""
+    mpl.rcdefaults()
     theme.apply()
     mpl.rcParams.update(
         {
