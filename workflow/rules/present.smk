@@ -63,3 +63,7 @@ for study in STUDIES:
         input:
             CONFIG.files(study),
         localrule: True
+        params:
+            study=study,
+        message:
+            "study {params.study} is complete"
