@@ -21,6 +21,7 @@ from ensemblepp.registry import DATASETS
 from ensemblepp.runs import controllers, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
+from ensemblepp.runs.priorities import Priorities
 from ensemblepp.warm_start import server as warm_server
 
 try:
@@ -118,21 +119,12 @@ def resolved(*names):
     return CONFIG.block(*names)
 
 
-# the run file of the first block of each compiled kernel
-COMPILING = {}
+PRIORITIES = Priorities()
 
 
-def urgency(wildcards):
-    """The priority of a block: the first of a compiled kernel, which compiles it, before all, and the others of it after all."""
-    one = block(wildcards)
-    engine = one.spec["engine"]
-    if not engine.endswith("_compiled"):
-        return 0
-    # on the sphere the linear one is of another float type
-    kernel = engine, one.spec["environment"]["kind"] == "linear_sphere"
-    # one that waits for data would come too late
-    first = COMPILING.get(kernel) if one.inputs else COMPILING.setdefault(kernel, one.path)
-    return 1 if first == one.path else -1
+def priority_of(wildcards):
+    """The priority of a run block."""
+    return PRIORITIES(block(wildcards))
 
 
 def run_files(wildcards):

@@ -9,7 +9,7 @@ rule simulate:
         "logs/{scale}/simulate/{environment}/{agent}/M{ensemble_size}/T{horizon}/seeds{first}-{last}.log",
     benchmark:
         "logs/{scale}/benchmarks/simulate/{environment}/{agent}/M{ensemble_size}/T{horizon}/seeds{first}-{last}.tsv"
-    priority: urgency
+    priority: priority_of
     conda:
         "../../environment.yml"
     resources:
