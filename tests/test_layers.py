@@ -9,11 +9,12 @@ import pytest
 
 #: From the ground up. Parts of one layer know nothing of each other.
 LAYERS = (
-    {"errors", "compilation", "warm_start"},
+    {"errors", "warm_start"},
     {"trajectory", "bandit"},
     {"registry", "devices"},
     {"randomness"},
     {"storage"},
+    {"compilation"},
     {"analysis"},
     {"text", "data"},
     {"environments"},

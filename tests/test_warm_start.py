@@ -37,6 +37,11 @@ def run(arguments):
         sys.exit(2)
     if what == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if what.endswith("saves"):
+        def save(*_):
+            Path(what).write_text("saved")
+            sys.exit(5)
+        signal.signal(signal.SIGTERM, save)
     Path(what).write_text(str(os.getpid()))
     time.sleep(600)
 
@@ -124,8 +129,23 @@ def test_a_killed_job_takes_its_process_along(tmp_path, sent):
         assert process != job.pid
         assert alive(process)
         job.send_signal(sent)
-        assert job.wait(PATIENCE) != 0
+        assert job.wait(PATIENCE) == (128 + sent if sent == signal.SIGTERM else -sent)
         until(lambda: not alive(process))
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="asks /proc for processes")
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGTERM, 5), (signal.SIGKILL, -signal.SIGKILL)])
+def test_its_process_is_told_and_may_save_what_it_has(tmp_path, sent, status):
+    """A job that is told to end waits until it has; of one that is killed, it does so all the same."""
+    with served(tmp_path / "warm") as (environment, _):
+        path = tmp_path / "saves"
+        job = subprocess.Popen(command(path), env=environment, stderr=subprocess.DEVNULL)
+        until(lambda: path.exists() and path.read_text())
+        process = int(path.read_text())
+        job.send_signal(sent)
+        assert job.wait(PATIENCE) == status
+        until(lambda: not alive(process))
+        assert path.read_text() == "saved"
 
 
 def test_the_server_ends_with_the_process_that_started_it(tmp_path):

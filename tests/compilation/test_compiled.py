@@ -238,9 +238,14 @@ def test_a_damaged_file_is_compiled_anew_and_replaced(package, damage):
 def test_what_a_killed_process_left_behind_is_in_nobody_s_way(package):
     package()
     (path,) = (path for path in package.cache.rglob("*") if path.is_file())
-    path.rename(path.with_suffix(".0123456789abcdef"))
+    leave = (
+        "import sys; from pathlib import Path; from ensemblepp.storage.leftovers import prefix;"
+        "Path(sys.argv[1]).rename(Path(sys.argv[1]).with_name(f'{prefix(sys.argv[2])}0123456789abcdef'))"
+    )
+    subprocess.run([sys.executable, "-c", leave, str(path), path.stem], check=True)
     assert package() == [7, 0]
     assert package() == [7, 1]
+    assert [found.name for found in package.cache.rglob("*") if found.is_file()] == [path.name]
 
 
 def test_processes_that_compile_the_same_and_other_signatures_at_once_all_find_them_later(package):

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import hashlib
 import io
 
 import numpy as np
@@ -9,12 +10,12 @@ import pandas as pd
 import pytest
 
 from ensemblepp.data import hate_speech
-from ensemblepp.data.hate_speech import HubCounts, posts_file, prepare, read, rows_available
+from ensemblepp.data.hate_speech import HubContent, posts_file, prepare, read, rows_available
 from ensemblepp.data.sources import retrieve
 from ensemblepp.errors import DataError, UnreachableError
 from ensemblepp.storage.datasets import read_dataset
 
-SMALL = HubCounts(rows=99, posts=99)
+SMALL = HubContent(rows=99, posts=99)
 HUB_PATH = "/datasets/ucberkeley-dlab/measuring-hate-speech/resolve/{}/measuring-hate-speech.parquet"
 
 
@@ -75,20 +76,20 @@ def test_order_depends_on_ids_alone():
 def test_hub_rows_become_posts(tmp_path):
     path = tmp_path / "posts"
     path.write_bytes(parquet(made_up()))
-    posts = read(path, hub_counts=HubCounts(rows=3, posts=2))
+    posts = read(path, hub_content=HubContent(rows=3, posts=2))
     by_id = {
         post: (text, label, count)
         for post, text, label, count in zip(posts.comment_id, posts.text, posts.label, posts.annotations, strict=True)
     }
     assert by_id == {3: ("a", 0, 1), 7: ("b", 1, 2)}  # a score of exactly 0.5 is not hate
     assert (posts.source, posts.label_cut) == ("hub", 0.5)
-    assert read(path, threshold=0.4, hub_counts=HubCounts(3, 2)).label.tolist() == [1, 1]
+    assert read(path, threshold=0.4, hub_content=HubContent(3, 2)).label.tolist() == [1, 1]
 
 
 def test_hub_and_mirror_agree_where_they_share_posts(raw, table, tmp_path):
     path = tmp_path / "posts"
     path.write_bytes(parquet(table))
-    hub = read(path, threshold=0.0, hub_counts=SMALL)
+    hub = read(path, threshold=0.0, hub_content=SMALL)
     mirrored = read(raw)
     rows = {post: row for row, post in enumerate(mirrored.comment_id.tolist())}
     shared = [(row, rows[post]) for row, post in enumerate(hub.comment_id.tolist()) if post in rows]
@@ -101,7 +102,7 @@ def test_hub_and_mirror_agree_where_they_share_posts(raw, table, tmp_path):
 def test_hub_label_is_the_score_above_one_half(table, tmp_path):
     path = tmp_path / "posts"
     path.write_bytes(parquet(table))
-    assert read(path, hub_counts=SMALL).label.sum() == 21
+    assert read(path, hub_content=SMALL).label.sum() == 21
 
 
 @pytest.mark.parametrize("revision", ["main", "0123456789abcdef0123456789abcdef01234567"])
@@ -109,7 +110,7 @@ def test_hub_file_is_retrieved_and_prepared(server, table, tmp_path, revision):
     server.serve(HUB_PATH.format(revision), parquet(table))
     file = posts_file(revision, SMALL)
     assert retrieve(file, tmp_path / "posts") == server.url + HUB_PATH.format(revision)
-    prepare([tmp_path / "posts"], tmp_path / "hate_speech.nc", hub_counts=SMALL)
+    prepare([tmp_path / "posts"], tmp_path / "hate_speech.nc", hub_content=SMALL)
     dataset = read_dataset(tmp_path / "hate_speech.nc")
     assert dict(dataset.sizes) == {"post": 99, "class": 2}
     assert (dataset.attrs["source"], dataset.attrs["label_cut"]) == ("hub", 0.5)
@@ -117,7 +118,7 @@ def test_hub_file_is_retrieved_and_prepared(server, table, tmp_path, revision):
 
 
 def test_hub_file_with_other_counts_is_refused(server, table, tmp_path):
-    server.serve(HUB_PATH.format("main"), parquet(table))
+    server.serve(HUB_PATH.format(hate_speech.REVISION), parquet(table))
     with pytest.raises(UnreachableError, match=r"posts: number of rows \(expected 135,556, found 99\)"):
         retrieve(hate_speech.RAW[0], tmp_path / "posts")
     assert not (tmp_path / "posts").exists()
@@ -141,7 +142,20 @@ def test_damaged_hub_file(tmp_path, columns, counts, message):
     path = tmp_path / "posts"
     path.write_bytes(parquet(made_up(**columns)))
     with pytest.raises(DataError, match=message):
-        read(path, hub_counts=HubCounts(*counts))
+        read(path, hub_content=HubContent(*counts))
+
+
+def test_an_edited_hub_file_is_refused(tmp_path):
+    """Every row is well-formed: only the checksum tells."""
+    path = tmp_path / "posts"
+    path.write_bytes(parquet(made_up()))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert len(read(path, hub_content=HubContent(3, 2, digest)).text) == 2
+    path.write_bytes(parquet(made_up(text=["b", "c", "b"])))
+    with pytest.raises(
+        DataError, match=rf"not the file of revision 5468f6e.* \(sha256 expected {digest}, found [0-9a-f]{{64}}\)"
+    ):
+        read(path, hub_content=HubContent(3, 2, digest))
 
 
 def test_hub_file_without_a_column_or_cut_is_refused(tmp_path):

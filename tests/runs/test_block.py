@@ -258,32 +258,6 @@ def test_the_json_file_never_stands_alone(written, left, tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == left
 
 
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout.strip()
-
-
-def test_the_commit_stands_in_the_json_file(tmp_path, monkeypatch):
-    """Nothing outside a repository, then 40 hexadecimal digits, then "+" where a tracked file was edited."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-
-    def commit() -> str:
-        run(linear_spec("ts", (0, 0), 0, horizon=2), tmp_path / "results" / "run.nc")
-        return json.loads((tmp_path / "results" / "run.json").read_text(encoding="utf-8"))["commit"]
-
-    assert commit() == ""
-    (tmp_path / "code.py").write_text("one = 1\n", encoding="utf-8")
-    git("init")
-    git("add", "code.py")
-    git("-c", "user.name=Test", "-c", "user.email=test@example.org", "commit", "-m", "Add code")
-    assert commit() == git("rev-parse", "HEAD")
-    (tmp_path / "code.py").write_text("one = 2\n", encoding="utf-8")
-    assert commit() == git("rev-parse", "HEAD") + "+"
-
-
 def test_training_that_left_the_real_numbers_names_agent_seed_and_step(table, tmp_path):
     """A learning rate of 1e30 on linear heads; no file is left that a later job could take for a result."""
     specification = table_spec(table, "ensemble++", (6, 7), 4, learning_rate=1e30, hidden=[], gradient_steps=1)
@@ -370,6 +344,21 @@ def test_classes_of_the_users_own(table, tmp_path, monkeypatch):
     assert (type(environment).__name__, type(agent).__name__) == ("World", "Mine")
     alike = ("regret", "reward", "optimal", "action", "constant_regret")
     assert result(own, tmp_path, "own")[list(alike)].equals(result(plain, tmp_path, "plain")[list(alike)])
+
+
+def test_an_option_that_a_class_hands_on_and_nothing_takes(table, tmp_path, monkeypatch):
+    """The configuration sees that it is handed on, and not where to."""
+    (tmp_path / "handing_on.py").write_text(
+        "from ensemblepp.agents.neural.greedy import Greedy\n\n\n"
+        "class Mine(Greedy):\n    def __init__(self, seeds, **options):\n        super().__init__(seeds, **options)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    specification = json.loads(json.dumps(table_spec(table, "greedy", (0, 1), 0)))
+    specification["agent"] |= {"kind": "custom", "class": "handing_on:Mine"}
+    blocks.build(specification)
+    specification["agent"]["options"]["learning_rat"] = 0.1
+    with pytest.raises(ConfigError, match=r"^greedy: learning_rat: handing_on:Mine takes no such option \(.*'learning_rat'"):
+        blocks.build(specification)
 
 
 # ------------------------------------------------------------------------------------------------- killed and resumed

@@ -342,6 +342,14 @@ def test_a_missing_or_empty_variable(tmp_path):
         assert refusal(path, finite=(name,)) == expected
 
 
+def test_a_file_of_another_kind_that_is_whole(tmp_path):
+    path = tmp_path / "data.nc"
+    write_dataset(dataset(), path)
+    assert read_dataset(path, holds=("action", "title", "seed", "spec")).attrs["horizon"] == 2
+    with pytest.raises(ResultError, match=r"data\.nc: a file of another kind \(there is no 'label' in it\); delete it and run"):
+        read_dataset(path, holds=("spec", "label"))
+
+
 def test_a_variable_that_holds_no_numbers(tmp_path):
     path = tmp_path / "run.nc"
     write_dataset(dataset(), path)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from hashlib import sha1
+from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -219,13 +219,13 @@ def hub() -> Iterator[str]:
         thread.join()
 
 
-def from_hub(endpoint: str, location: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def from_hub(endpoint: str, location: str, folder: Path, **options: object) -> subprocess.CompletedProcess[str]:
     """The command of the workflow in a process of its own, since the hub's client reads its settings when it is imported."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGINGFACE_"))}
     environment |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(folder.parent / "home"), "NO_PROXY": "*"}
     command = [sys.executable, "-m", "ensemblepp", "language-model", "--folder", str(folder)]
     return subprocess.run(
-        [*command, "--spec", json.dumps(spec("hub", location, "v1"))],
+        [*command, "--spec", json.dumps(spec("hub", location, "v1") | options)],
         env=environment,
         capture_output=True,
         text=True,
@@ -253,6 +253,17 @@ def test_the_hub_has_no_such_model(tmp_path, hub, location, reason):
     assert reason in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "mine").exists()
+
+
+def test_the_hub_has_another_file_than_expected(tmp_path, hub):
+    name = "vocab.txt"
+    right = sha256(FILES[name]).hexdigest()
+    assert from_hub(hub, "own/model", tmp_path / "right", checksums={name: right}).returncode == 0
+    for wrong in ({name: "0" * 64}, {name: right, "absent.txt": right}):
+        done = from_hub(hub, "own/model", tmp_path / "wrong", checksums=wrong)
+        assert done.returncode == 1
+        assert f"{[*wrong][-1]} is not the file that is expected (sha256 " in done.stderr.splitlines()[-1]
+        assert not (tmp_path / "wrong").exists()
 
 
 def test_an_unreachable_hub_is_one_line_with_advice(tmp_path):

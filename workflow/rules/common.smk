@@ -18,7 +18,7 @@ from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError, in_lines
 from ensemblepp.registry import DATASETS
-from ensemblepp.runs import controllers, screen, slurm
+from ensemblepp.runs import commits, controllers, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.runs.priorities import Priorities
@@ -213,6 +213,8 @@ if workflow.is_main_process:
 
 # a hook of the process that runs the workflow, not of a job on a cluster
 onstart:
+    if doubt := commits.doubt():
+        print(doubt, file=sys.stderr)
     if workflow.local_exec and CONFIG.warm_start:
         warm_server.start()
     if not workflow.local_exec and CONTROLLER:

@@ -18,6 +18,7 @@ from numba.core.compiler import Compiler, CompileResult
 from numba.core.serialize import dumps
 
 from ensemblepp.compilation.keys import Key
+from ensemblepp.storage import leftovers
 
 #: How symbols begin that hold a function's Python objects; numba defines one for every function.
 _ENVIRONMENT = "_ZN08NumbaEnv"
@@ -105,9 +106,10 @@ class SealedCache(NullCache):
             raise NotImplementedError(f"{self._base} holds addresses of this process")
         path = self._path(sig, data.codegen)
         payload = dumps(data._reduce())
-        partial = path.with_suffix(f".{uuid.uuid4().hex}")
+        partial = self._folder / f"{leftovers.prefix(path.stem)}{uuid.uuid4().hex}"
         # a full disk or a file taken away costs the next process a compilation, and this one nothing
         with contextlib.suppress(OSError):
+            leftovers.clear(self._folder)
             try:
                 partial.write_bytes(hashlib.sha256(payload).digest() + payload)
                 partial.replace(path)

@@ -199,5 +199,6 @@ class LanguageModel(Model):
     )
     location: str = Field(description="repository name, `package/path` or folder")
     revision: str = Field("main", description="hub revision (branch, tag or commit)")
+    checksums: dict[str, str] = Field({}, description="SHA-256 that files of a hub repository must have, by name")
     pooling: Literal["last", "mean"] = Field(description="hidden state of the last token, or the mean over tokens")
     max_tokens: Count = Field(512, description="longer texts are cut")

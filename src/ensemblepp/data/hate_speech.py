@@ -27,7 +27,7 @@ from ensemblepp.data.sources import RawFile, Source, find_in_mirror
 from ensemblepp.errors import DataError
 
 REPOSITORY = "ucberkeley-dlab/measuring-hate-speech"
-REVISION = "main"
+REVISION = "5468f6e118396646b02a2f691e771f6b6d9502ea"
 HUB_FILE = "measuring-hate-speech.parquet"
 MIRROR_FILE = "mhs_unique_comments.csv.gz"
 
@@ -35,14 +35,16 @@ THRESHOLD = 0.5
 CLASSES = ("free", "hate")
 
 
-class HubCounts(NamedTuple):
-    """What the hub's file must hold: its checksum is not published."""
+class HubContent(NamedTuple):
+    """What the hub's file must hold: so many rows of so many posts, and, where it is known, its sha256."""
 
     rows: int
     posts: int
+    sha256: str | None = None
 
 
-HUB_COUNTS = HubCounts(rows=135_556, posts=39_565)
+#: At `REVISION`. The numbers are those of the data card; the checksum is the one that other public projects record.
+HUB_CONTENT = HubContent(135_556, 39_565, "6819525ce61bc24344df9fc3f7bf48270b31038273cc27c67fc225b51433b0e1")
 MIRROR_POSTS = 15_628
 MIRROR_CLASS_COUNTS = (10_008, 5_620)
 MIRROR_LABEL_CUT = 0.0
@@ -73,18 +75,18 @@ class Posts(NamedTuple):
     label_cut: float
 
 
-def read(path: str | Path, threshold: float = THRESHOLD, hub_counts: HubCounts = HUB_COUNTS) -> Posts:
+def read(path: str | Path, threshold: float = THRESHOLD, hub_content: HubContent = HUB_CONTENT) -> Posts:
     """Read and check a raw file of either kind.
 
     Args:
         path: the raw file.
         threshold: where the hub's score is cut; the mirror's labels are cut at 0 already.
-        hub_counts: what the hub's file must hold.
+        hub_content: what the hub's file must hold.
 
     Raises:
         DataError: it is neither kind of file, or not the one it should be.
     """
-    posts = _read_hub(path, threshold, hub_counts) if _is_parquet(path) else _read_mirror(path)
+    posts = _read_hub(path, threshold, hub_content) if _is_parquet(path) else _read_mirror(path)
     places = order(posts.comment_id)
     return Posts(*(column[places] for column in posts[:4]), posts.source, posts.label_cut)
 
@@ -100,7 +102,7 @@ def order(comment_id: np.ndarray) -> np.ndarray:
 
 
 def prepare(
-    raw: Sequence[str | Path], output: str | Path, threshold: float = THRESHOLD, hub_counts: HubCounts = HUB_COUNTS
+    raw: Sequence[str | Path], output: str | Path, threshold: float = THRESHOLD, hub_content: HubContent = HUB_CONTENT
 ) -> None:
     """Write the posts as netCDF: `text(post)`, `label(post)`, `annotations(post)`, `comment_id(post)`.
 
@@ -114,7 +116,7 @@ def prepare(
     from ensemblepp.storage.datasets import write_dataset
 
     (path,) = raw
-    posts = read(path, threshold, hub_counts)
+    posts = read(path, threshold, hub_content)
     dataset = xr.Dataset(
         {
             "text": ("post", posts.text),
@@ -135,20 +137,20 @@ def prepare(
     write_dataset(dataset, output)
 
 
-def posts_file(revision: str = REVISION, hub_counts: HubCounts = HUB_COUNTS) -> RawFile:
+def posts_file(revision: str = REVISION, hub_content: HubContent = HUB_CONTENT) -> RawFile:
     """The raw file, at `revision` (a branch, tag or commit) of the hub's repository."""
     return RawFile(
         name="hatespeech/posts",
         sources=(Source(f"{{hub}}/datasets/{REPOSITORY}/resolve/{revision}/{HUB_FILE}"),),
         mirror_paths=(f"hatespeech/{HUB_FILE}", HUB_FILE, f"hatespeech/{MIRROR_FILE}", MIRROR_FILE),
-        check=partial(read, hub_counts=hub_counts),
+        check=partial(read, hub_content=hub_content),
     )
 
 
 def rows_available(mirror: str | Path | None = None) -> int:
     """How many posts the data set will have: 15,628 if the mirror serves its own file, else the hub's 39,565."""
     copy = find_in_mirror(posts_file(), mirror)
-    return HUB_COUNTS.posts if copy is None or _is_parquet(copy) else MIRROR_POSTS
+    return HUB_CONTENT.posts if copy is None or _is_parquet(copy) else MIRROR_POSTS
 
 
 def _is_parquet(path: str | Path) -> bool:
@@ -156,7 +158,7 @@ def _is_parquet(path: str | Path) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def _read_hub(path: str | Path, threshold: float, counts: HubCounts) -> Posts:
+def _read_hub(path: str | Path, threshold: float, content: HubContent) -> Posts:
     import datasets
     import pyarrow
     import pyarrow.parquet
@@ -172,8 +174,8 @@ def _read_hub(path: str | Path, threshold: float, counts: HubCounts) -> Posts:
         table = datasets.Dataset.from_parquet(str(path), columns=_HUB_COLUMNS, cache_dir=cache, keep_in_memory=True)
         frame = table.to_pandas()
 
-    if len(frame) != counts.rows:
-        raise DataError(f"{path}: number of rows (expected {counts.rows:,}, found {len(frame):,})")
+    if len(frame) != content.rows:
+        raise DataError(f"{path}: number of rows (expected {content.rows:,}, found {len(frame):,})")
     for column in _HUB_COLUMNS:
         empty = frame[column].isna() | (frame[column] == "")
         if empty.any():
@@ -182,9 +184,15 @@ def _read_hub(path: str | Path, threshold: float, counts: HubCounts) -> Posts:
     spread = groups["hate_speech_score"].nunique()
     if (spread > 1).any():
         raise DataError(f"{path}: comment {spread.idxmax()} has {spread.max()} scores (expected one per comment)")
-    if len(groups) != counts.posts:
-        raise DataError(f"{path}: number of comments (expected {counts.posts:,}, found {len(groups):,})")
+    if len(groups) != content.posts:
+        raise DataError(f"{path}: number of comments (expected {content.posts:,}, found {len(groups):,})")
     first = groups.first()
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    if content.sha256 not in (None, digest):
+        raise DataError(
+            f"{path}: every row is well-formed, but this is not the file of revision {REVISION} (sha256 expected "
+            f"{content.sha256}, found {digest})"
+        )
     return Posts(
         comment_id=first.index.to_numpy(np.int32),
         text=first["text"].to_numpy(object),

@@ -35,7 +35,7 @@ class Classification(Contextual):
         noise: float,
         passes: int,
     ) -> None:
-        data = read_dataset(inputs["data"])
+        data = read_dataset(inputs["data"], holds=("label",))
         numbers = [data[name].values for name in ("value", "code") if name in data and (name, coding) != ("code", "onehot")]
         if scaling == "standardise":
             numbers = [standard_columns(table) for table in numbers]

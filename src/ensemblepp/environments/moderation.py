@@ -31,7 +31,7 @@ class Moderation(Contextual):
     """
 
     def __init__(self, seeds: Sequence[int], *, inputs: dict[str, Sequence[str | Path]], scaling: str, passes: int) -> None:
-        shards = [read_dataset(path, finite=("embedding",)) for path in inputs["embeddings"]]
+        shards = [read_dataset(path, finite=("embedding",), holds=("label",)) for path in inputs["embeddings"]]
         embedding = np.concatenate([shard["embedding"].values for shard in shards])
         contexts = unit_rows(embedding) if scaling == "unit" else embedding
         hate = np.concatenate([shard["label"].values for shard in shards]) == 1

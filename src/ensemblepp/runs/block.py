@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import platform
+import re
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +19,8 @@ import xarray as xr
 from ensemblepp import devices, registry
 from ensemblepp.bandit import Agent, Environment
 from ensemblepp.engines import contract
+from ensemblepp.errors import ConfigError
+from ensemblepp.runs import commits
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.storage.datasets import write_dataset, write_json
 from ensemblepp.trajectory import Trajectory, stored_rounds
@@ -64,18 +66,34 @@ def run(
 
 
 def build(spec: Mapping[str, Any]) -> tuple[Environment, Agent]:
-    """The environment and the agent of a block."""
+    """The environment and the agent of a block.
+
+    Raises:
+        ConfigError: a class of the user's, or one that it hands its options on to, does not take one of them.
+    """
     seeds = seeds_of(spec)
-    environment = registry.load(registry.environment_path(spec))(seeds, **spec["environment"]["options"])
-    agent = registry.load(registry.agent_path(spec))(
+    environment = _built(registry.environment_path(spec), spec["environment"], seeds)
+    agent = _built(
+        registry.agent_path(spec),
+        spec["agent"],
         seeds,
         dimension=environment.dimension,
         ensemble_size=spec["ensemble_size"],
         horizon=spec["horizon"],
         device=spec["device"],
-        **spec["agent"]["options"],
     )
     return environment, agent
+
+
+def _built(place: str, part: Mapping[str, Any], seeds: range, **others: Any) -> Any:
+    """An object of the class at `place`, with the options of a part of a specification."""
+    try:
+        return registry.load(place)(seeds, **others, **part["options"])
+    except TypeError as error:
+        found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if found and found[1] in part["options"]:
+            raise ConfigError(f"{part['name']}: {found[1]}: {place} takes no such option ({error})") from error
+        raise
 
 
 def seeds_of(spec: Mapping[str, Any]) -> range:
@@ -144,7 +162,7 @@ def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
     # not by the workflow, which sees no more of a job with a warm start than the process that waits for it
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {
-        "commit": _commit(),
+        "commit": commits.commit(),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "host": platform.node(),
         "python": sys.version.split()[0],
@@ -154,12 +172,3 @@ def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
         "seconds_per_step": seconds / horizon,
         "versions": _versions(),
     }
-
-
-def _commit() -> str:
-    """The git commit of the working directory, "+" if files differ from it; empty outside a repository."""
-    try:
-        command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""

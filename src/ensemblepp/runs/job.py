@@ -112,6 +112,6 @@ class _Stop:
 def _finished(output: Path, spec: Mapping[str, Any], code: str) -> bool:
     """Whether a whole run file of the same specification and code is there, with what stands beside it."""
     with contextlib.suppress(ResultError):
-        stored = read_dataset(output, finite=("regret", "reward")).attrs
+        stored = read_dataset(output, finite=("regret", "reward"), holds=("spec", "code")).attrs
         return json.loads(stored["spec"]) == spec and stored["code"] == code and output.with_suffix(".json").exists()
     return False

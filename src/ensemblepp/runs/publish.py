@@ -23,6 +23,9 @@ FOLDER = "results/paper-scale"
 #: Every how many of a dataset's stored times a summary keeps, the last one always among them.
 EVERY = 4
 
+#: Attributes of a dataset that its summary keeps.
+KEPT = ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")
+
 #: Formats that are worth tracking.
 _TRACKED = {"figures": ("png", "pdf"), "tables": ("csv", "md", "tex")}
 
@@ -50,7 +53,9 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     # before anything is written: what is damaged shows here
     publication = _publication(config, complete)
     not_run = {name: recorded(config, name) for name in studies if name not in kept and name not in complete}
-    summaries = {name: summary(read_dataset(f"{config.results}/datasets/{name}.nc")) for name in complete}
+    summaries = {
+        name: summary(read_dataset(f"{config.results}/datasets/{name}.nc", holds=("regret", *KEPT))) for name in complete
+    }
     for path in [path for kind in (*ARTEFACTS, "datasets") for path in folder.glob(f"{kind}/*")]:
         # the longest name that fits, since a study's name may begin another's
         owner = max((name for name in studies if path.name.startswith((f"{name}-", f"{name}."))), key=len, default=None)
@@ -94,7 +99,7 @@ def summary(dataset: xr.Dataset) -> xr.Dataset:
             "median": regret.median("seed", skipna=False).astype("float32"),
             "final_regret": regret.isel(time=-1, drop=True),
         },
-        attrs={key: dataset.attrs[key] for key in ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")},
+        attrs={key: dataset.attrs[key] for key in KEPT},
     ).assign_coords(title=dataset["title"], label=dataset["label"])
 
 

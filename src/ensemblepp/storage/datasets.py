@@ -75,15 +75,16 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> None:
         add_seal(temporary)
 
 
-def read_dataset(path: str | Path, *, finite: tuple[str, ...] = ()) -> xr.Dataset:
+def read_dataset(path: str | Path, *, finite: tuple[str, ...] = (), holds: tuple[str, ...] = ()) -> xr.Dataset:
     """Read a dataset that `write_dataset` wrote, into memory.
 
     Args:
         path: the netCDF file.
         finite: names of variables that must hold finite numbers only.
+        holds: names of variables or attributes without which it is a file of another kind.
 
     Raises:
-        ResultError: the file is missing, not as it was written, or a variable of `finite` holds NaN or infinity.
+        ResultError: the file is missing, not as it was written, of another kind, or a variable of `finite` holds NaN or infinity.
     """
     path = Path(path)
     remedy = "delete it and run snakemake again"
@@ -95,6 +96,9 @@ def read_dataset(path: str | Path, *, finite: tuple[str, ...] = ()) -> xr.Datase
             dataset = stored.load()
     except Exception as error:  # sealed, and yet no netCDF: the libraries raise anything then
         raise ResultError(f"{path}: cannot be read as netCDF ({type(error).__name__}: {_line(error)}); {remedy}") from error
+    for name in holds:
+        if name not in dataset.variables and name not in dataset.attrs:
+            raise ResultError(f"{path}: a file of another kind (there is no '{name}' in it); {remedy}")
     for name in finite:
         if name not in dataset or not dataset[name].size:
             raise ResultError(f"{path}: variable '{name}' is missing or empty; {remedy}")

@@ -111,7 +111,7 @@ def embed_posts(
     Raises:
         DataError: the prepared file has fewer posts.
     """
-    posts = read_dataset(prepared)
+    posts = read_dataset(prepared, holds=("text", "label"))
     if last >= posts.sizes["post"]:
         raise DataError(f"{prepared}: has {posts.sizes['post']} posts, post {last} is asked for; lower environments.*.posts")
     posts = posts.isel(post=slice(first, last + 1))

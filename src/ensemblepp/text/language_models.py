@@ -31,14 +31,14 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
     """Put the model described by `model` (fields of `config.environments.LanguageModel`) into `folder`, float32 safetensors.
 
     Raises:
-        UnreachableError: the hub cannot be reached, the package is not installed, the folder does not exist, or there is no
-            model in it.
+        UnreachableError: the hub cannot be reached or has another file, the package is not installed, the folder does not
+            exist, or there is no model in it.
     """
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.parent, folder.name) as staged:
         if model["source"] == "hub":
-            _from_hub(model["location"], model["revision"], staged)
+            _from_hub(model, staged)
         else:
             source = local_source(model)
             if source is None:
@@ -114,10 +114,11 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_hub(location: str, revision: str, staged: Path) -> None:
+def _from_hub(model: Mapping[str, Any], staged: Path) -> None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
+    location, revision = model["location"], model["revision"]
     try:
         snapshot_download(location, revision=revision, local_dir=staged, allow_patterns=list(PATTERNS))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
@@ -126,6 +127,12 @@ def _from_hub(location: str, revision: str, staged: Path) -> None:
             f"language model {location}@{revision}: the hub cannot be reached ({reason}); name a packaged model or a "
             "local folder under language_models in config/environments.yaml"
         ) from error
+    for name, expected in model.get("checksums", {}).items():
+        found = _digest(staged / name) if (staged / name).exists() else "no such file"
+        if found != expected:
+            raise UnreachableError(
+                f"language model {location}@{revision}: {name} is not the file that is expected (sha256 {expected}; {found})"
+            )
 
 
 def _from_gguf(source: Path, staged: Path) -> None:

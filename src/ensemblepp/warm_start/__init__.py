@@ -2,8 +2,9 @@
 
 A job of a second needs one to two to load its libraries. So the workflow keeps a server while it runs here (`server`); a job
 asks it for a process by a socket (`ask`), gives it its arguments, environment, working directory and outputs, and ends with its
-status. The forked process is all that a process of the job's own would be, but for its parent. It ends when the job that asked
-for it does; the server ends with the workflow, however that ends. Without a server, as on a cluster, a job loads all by itself.
+status. The forked process is all that a process of the job's own would be, but for its parent. When the job that asked for it
+ends or is told to (SIGTERM), it is told so too and may save what it has; the server ends with the workflow, however that ends.
+Without a server, as on a cluster, a job loads all by itself.
 
 Asking must cost nothing: little is imported here, and nothing of the package.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 
@@ -31,11 +33,22 @@ def ask(arguments: list[str]) -> int | None:
     command = arguments[2:] if arguments[:2] == ["--threads", "1"] else arguments
     if not path or not command or command[0] not in SERVED:
         return None
+    told = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(path)
         except OSError:
             return None
+
+        def pass_on(number: int, _: object) -> None:
+            told.append(number)
+            try:
+                # the other side reads an end, and answers when it has come to its own
+                connection.shutdown(socket.SHUT_WR)
+            except OSError:  # there is none any more
+                pass
+
+        signal.signal(signal.SIGTERM, pass_on)
         folder = os.getcwd()  # noqa: PTH109 - pathlib takes longer to load than all else here
         request = json.dumps({"arguments": arguments, "folder": folder, "environment": dict(os.environ)}).encode()
         sys.stdout.flush()
@@ -47,6 +60,9 @@ def ask(arguments: list[str]) -> int | None:
             answer = connection.recv(1)
         except OSError:
             answer = b""
+    if not answer and told:
+        print("error: told to end", file=sys.stderr)
+        return 128 + told[0]
     if not answer:
         print("error: the process that ran this job died (out of memory?)", file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,6 +44,10 @@ LATER = (
     "ensemblepp.tables",
     "ensemblepp.figures.style",
 )
+
+
+#: Seconds that a job has to end in good order: what SLURM gives after its own SIGTERM.
+GRACE = 30.0
 
 
 def start() -> subprocess.Popen:
@@ -130,9 +135,11 @@ def _job(connection: socket.socket, run: Callable[[list[str]], int]) -> int:
 
 
 def _end_with_job(connection: socket.socket) -> None:
-    """End when the job does: whoever kills it means this process."""
+    """End when the job does or is told to, since that means this process; as SIGTERM ends it, which some commands are ready for."""
     with contextlib.suppress(OSError):
         connection.recv(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
     os._exit(1)
 
 
