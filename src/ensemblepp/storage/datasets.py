@@ -84,7 +84,8 @@ def read_dataset(path: str | Path, *, finite: tuple[str, ...] = (), holds: tuple
         holds: names of variables or attributes without which it is a file of another kind.
 
     Raises:
-        ResultError: the file is missing, not as it was written, of another kind, or a variable of `finite` holds NaN or infinity.
+        ResultError: the file is missing, not as it was written or of another kind, or a variable of `finite` holds NaN or
+            infinity.
     """
     path = Path(path)
     remedy = "delete it and run snakemake again"

@@ -11,6 +11,7 @@ Asking must cost nothing: little is imported here, and nothing of the package.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -42,11 +43,9 @@ def ask(arguments: list[str]) -> int | None:
 
         def pass_on(number: int, _: object) -> None:
             told.append(number)
-            try:
-                # the other side reads an end, and answers when it has come to its own
+            # the other side, if it is there, reads an end, and answers when it has come to its own
+            with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
-            except OSError:  # there is none any more
-                pass
 
         signal.signal(signal.SIGTERM, pass_on)
         folder = os.getcwd()  # noqa: PTH109 - pathlib takes longer to load than all else here

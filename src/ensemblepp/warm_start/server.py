@@ -135,7 +135,7 @@ def _job(connection: socket.socket, run: Callable[[list[str]], int]) -> int:
 
 
 def _end_with_job(connection: socket.socket) -> None:
-    """End when the job does or is told to, since that means this process; as SIGTERM ends it, which some commands are ready for."""
+    """End when the job does or is told to, since that means this process: by SIGTERM, for which some commands are ready."""
     with contextlib.suppress(OSError):
         connection.recv(1)
     os.kill(os.getpid(), signal.SIGTERM)
