@@ -39,8 +39,8 @@ MODELS = {
 }
 
 #: Posts of a turn, of the comparison in bfloat16, and of the smaller job whose memory is measured.
-POSTS, FEW, JOB = 512, 64, 1000
-TURNS = 3
+POSTS, FEW, JOB = 400, 32, 300
+TURNS = 2
 PADDED = 128
 
 
