@@ -97,6 +97,10 @@ def test_what_a_killed_writer_left_is_no_file_of_the_store(folder):
     store = VectorStore(folder)
     assert half.exists(), "it may be of one that lives"
     assert all(key in store for key in KEYS)
+    gone = folder / f"{prefix('gone').rpartition('-')[0]}-1.x.vectors"
+    half.rename(gone)
+    assert all(key in VectorStore(folder) for key in KEYS)
+    assert not gone.exists()
 
 
 def test_a_file_that_goes_while_it_is_used(folder):

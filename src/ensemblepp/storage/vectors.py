@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ensemblepp.errors import ResultError
+from ensemblepp.storage import leftovers
 from ensemblepp.storage.datasets import atomic_path
 from ensemblepp.storage.seals import add_seal, check_seal
 
@@ -37,6 +38,8 @@ class VectorStore:
         self._numbers: dict[bytes, int] = {}
         self._files: list[Path] = []
         self._starts = [0]  # the number of each file's first vector, and of the next file's
+        if self._folder.exists():
+            leftovers.clear(self._folder)
         for path in sorted(self._folder.glob(f"[!.]*{_SUFFIX}")):
             try:
                 keys = _load(path)["key"].tobytes()
