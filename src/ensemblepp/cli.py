@@ -32,6 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status. A fault that the user can mend is one line, without a traceback."""
     options = _parser().parse_args(arguments)
     _settle_surroundings(options.threads)
+    if options.command not in (_language_model, _retrieve):
+        # the hub's client reads it when it is loaded; what is asked of the hub is asked by those two alone
+        os.environ["HF_HUB_OFFLINE"] = "1"
     # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
     here = str(Path.cwd())
     if here not in sys.path:
@@ -144,11 +147,12 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("embed", help="posts to vectors by a language model")
     command.add_argument("--prepared", type=Path, required=True, help="the prepared posts")
     command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
-    command.add_argument("--first", type=whole(0, LARGEST), required=True, help="the first post, from 0")
-    command.add_argument("--last", type=whole(0, LARGEST), required=True, help="the last post")
+    command.add_argument("--posts", type=whole(1, LARGEST), required=True, help="how many posts, from the first")
     words = "hidden state of the last token, or the mean over tokens"
     command.add_argument("--pooling", choices=["last", "mean"], required=True, help=words)
     command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
+    words = "numbers that the model computes with: auto (default: bfloat16 where the device has instructions for it), or which"
+    command.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto", help=words)
     command.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto (default), cpu or cuda")
     command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
     _add_code(command)
@@ -409,35 +413,38 @@ def _language_model(options: argparse.Namespace) -> None:
     from ensemblepp.text.language_models import MARK, acquire
 
     try:
-        model = LanguageModel.model_validate(options.spec)
+        # how texts are embedded is no matter here
+        model = LanguageModel.model_validate({"pooling": "last", **options.spec})
     except ValidationError as error:
         raise ConfigError("\n".join(_in_words("--spec", fault) for fault in error.errors())) from None
     folder(options.folder.parent)
     with _unedited(options.code, ["ensemblepp.text.language_models"], options.folder / MARK):
-        acquire(model.model_dump(), options.folder)
+        acquire(model.brought(), options.folder)
 
 
 def _embed(options: argparse.Namespace) -> None:
-    if options.last < options.first:
-        raise ConfigError(f"--last: found {options.last}: must not be below --first, {options.first}")
     output(options.output, [".nc"])
     from ensemblepp import devices
+    from ensemblepp.runs.fingerprint import current
     from ensemblepp.runs.progress import Progress
+    from ensemblepp.text import precision
     from ensemblepp.text.embedding import embed_posts
 
     with (
         _unedited(options.code, ["ensemblepp.text.embedding"], options.output),
-        Progress(options.last - options.first + 1, f"embedding posts {options.first}-{options.last}") as progress,
+        Progress(options.posts, f"embedding {options.posts} posts") as progress,
     ):
         embed_posts(
             options.prepared,
             options.output,
             folder=options.folder,
-            first=options.first,
-            last=options.last,
+            posts=options.posts,
             pooling=options.pooling,
             max_tokens=options.max_tokens,
+            precision=precision.resolve(options.precision, options.device),
             device=devices.require(options.device),
+            threads=options.threads,
+            code=current("ensemblepp.text.forward"),
             on_text=progress.step,
         )
 

@@ -232,6 +232,7 @@ CODE: dict[str, Jobs] = {
     # data
     "data/mushroom": made_from("data/checked/mushroom.json", "data/prepared/mushroom.nc"),
     "text/embedding": made_from(*EMBEDDINGS),
+    "text/forward": made_from(*EMBEDDINGS),
     "text/language_models": made_from("data/models/minilm/config.json", *EMBEDDINGS),
     # what runs and gathers
     "runs/block": EVERYTHING,

@@ -10,9 +10,6 @@ from ensemblepp.bandit import EnvironmentFamily
 from ensemblepp.config.fields import Count, Horizon, Length, Model, NonNegative, Place, Positive, Width
 from ensemblepp.randomness.streams import MAX_WIDTH
 
-#: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
-EMBEDDING_SHARD = 500
-
 
 class EnvironmentModel(Model):
     """What every environment has."""
@@ -145,14 +142,8 @@ class ModerationEnvironment(EnvironmentModel):
     passes: Count = Field(1, description="how often every post may be shown")
 
     def options(self) -> dict[str, Any]:
-        return {"inputs": {"embeddings": self.shards()}, **self.model_dump(include={"scaling", "passes"})}
-
-    def shards(self) -> list[str]:
-        """The files that hold the embeddings of the first `posts` posts; a greater number only adds files."""
-        starts = range(0, self.posts, EMBEDDING_SHARD)
-        ends = [min(start + EMBEDDING_SHARD, self.posts) - 1 for start in starts]
-        folder = f"data/embeddings/{self.language_model}"
-        return [f"{folder}/{self.dataset}-{start}-{end}.nc" for start, end in zip(starts, ends, strict=True)]
+        embeddings = f"data/embeddings/{self.language_model}/{self.dataset}-{self.posts}.nc"
+        return {"inputs": {"embeddings": embeddings}, **self.model_dump(include={"scaling", "passes"})}
 
 
 class CustomEnvironment(EnvironmentModel):
@@ -201,4 +192,11 @@ class LanguageModel(Model):
     revision: str = Field("main", description="hub revision (branch, tag or commit)")
     checksums: dict[str, str] = Field({}, description="SHA-256 that files of a hub repository must have, by name")
     pooling: Literal["last", "mean"] = Field(description="hidden state of the last token, or the mean over tokens")
-    max_tokens: Count = Field(512, description="longer texts are cut")
+    max_tokens: Count = Field(512, description="longer texts are cut, here or at what the model has positions for")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto", description="numbers that it computes with; auto: bfloat16 where processor or GPU has instructions for it"
+    )
+
+    def brought(self) -> dict[str, Any]:
+        """What decides the files of its folder: how texts are embedded with them does not."""
+        return self.model_dump(include={"source", "location", "revision", "checksums"})
