@@ -140,7 +140,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "prepared data": Kind([prepared], lambda _: Classification((0,), **inputs).features(np.arange(40)[None])),
         "embeddings": Kind(
             [embeddings],
-            lambda path: Moderation((0,), inputs={"embeddings": [path]}, scaling="unit", passes=1).table,
+            lambda path: Moderation((0,), inputs={"embeddings": path}, scaling="unit", passes=1).table,
         ),
         "JSON of checked data": Kind([checked], read_json),
         "checkpoint": Kind([Path("run.checkpoint")], resumed),

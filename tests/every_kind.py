@@ -33,7 +33,7 @@ def environment_entry(kind: str, folder: Path) -> dict:
         write_dataset(data, folder / "data/prepared/shuttle.nc")
     if kind == "moderation":
         data = xr.Dataset({"embedding": (("post", "feature"), source.normal(size=(40, 3))), "label": ("post", labels)})
-        write_dataset(data, folder / "data/embeddings/tiny/hate_speech-0-39.nc")
+        write_dataset(data, folder / "data/embeddings/tiny/hate_speech-40.nc")
     return {"kind": kind, "title": kind, **entries[kind]}
 
 

@@ -112,7 +112,7 @@ def moderation(folder):
     posts = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
     data = {"embedding": (("post", "feature"), posts), "label": ("post", np.arange(30) % 2)}
     write_dataset(xr.Dataset(data), folder / "posts.nc")
-    inputs = {"embeddings": [folder / "posts.nc"]}
+    inputs = {"embeddings": folder / "posts.nc"}
     return partial(registry.load(registry.ENVIRONMENTS["moderation"]), inputs=inputs, scaling="unit", passes=1)
 
 

@@ -144,8 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("embed", help="posts to vectors by a language model")
     command.add_argument("--prepared", type=Path, required=True, help="the prepared posts")
     command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
-    command.add_argument("--first", type=whole(0, LARGEST), required=True, help="the first post, from 0")
-    command.add_argument("--last", type=whole(0, LARGEST), required=True, help="the last post")
+    command.add_argument("--posts", type=whole(1, LARGEST), required=True, help="how many posts, from the first")
     words = "hidden state of the last token, or the mean over tokens"
     command.add_argument("--pooling", choices=["last", "mean"], required=True, help=words)
     command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
@@ -418,8 +417,6 @@ def _language_model(options: argparse.Namespace) -> None:
 
 
 def _embed(options: argparse.Namespace) -> None:
-    if options.last < options.first:
-        raise ConfigError(f"--last: found {options.last}: must not be below --first, {options.first}")
     output(options.output, [".nc"])
     from ensemblepp import devices
     from ensemblepp.runs.progress import Progress
@@ -427,14 +424,13 @@ def _embed(options: argparse.Namespace) -> None:
 
     with (
         _unedited(options.code, ["ensemblepp.text.embedding"], options.output),
-        Progress(options.last - options.first + 1, f"embedding posts {options.first}-{options.last}") as progress,
+        Progress(options.posts, f"embedding {options.posts} posts") as progress,
     ):
         embed_posts(
             options.prepared,
             options.output,
             folder=options.folder,
-            first=options.first,
-            last=options.last,
+            posts=options.posts,
             pooling=options.pooling,
             max_tokens=options.max_tokens,
             device=devices.require(options.device),

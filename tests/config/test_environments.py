@@ -22,10 +22,6 @@ def test_options_of_the_linear_environments():
     assert environments["ball"].kind == "linear_sphere"
 
 
-def test_a_block_names_its_input_files_and_posts_come_in_shards_of_500():
+def test_a_block_names_its_input_files():
     inputs = {block.spec["environment"]["name"]: block.inputs for block in load(small()).blocks("deep")}
-    shards = [f"data/embeddings/tiny/hate_speech-{first}.nc" for first in ("0-499", "500-999", "1000-1199")]
-    assert inputs == {"mushroom": ["data/prepared/mushroom.nc"], "posts": shards}
-    more = load(small(**{"environments/posts/posts": 1501})).environments["posts"].shards()
-    assert more[:2] == shards[:2]
-    assert more[2:] == [f"data/embeddings/tiny/hate_speech-{first}.nc" for first in ("1000-1499", "1500-1500")]
+    assert inputs == {"mushroom": ["data/prepared/mushroom.nc"], "posts": ["data/embeddings/tiny/hate_speech-1200.nc"]}

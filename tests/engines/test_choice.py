@@ -318,7 +318,7 @@ def inputs(tmp_path_factory) -> dict[str, dict]:
     write_dataset(xr.Dataset(posts), folder / "embeddings.nc")
     return {
         "classification": {"data": str(folder / "data.nc")},
-        "moderation": {"embeddings": [str(folder / "embeddings.nc")]},
+        "moderation": {"embeddings": str(folder / "embeddings.nc")},
     }
 
 

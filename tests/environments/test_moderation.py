@@ -1,4 +1,4 @@
-"""The moderation bandit: the paper's reward table (Appendix "Content Moderation"), its accuracy, and its shards."""
+"""The moderation bandit: the paper's reward table (Appendix "Content Moderation"), its accuracy, and its posts."""
 
 import numpy as np
 import pytest
@@ -18,19 +18,15 @@ LABELS = np.array([FREE, HATE, HATE, FREE, FREE, HATE], dtype=np.int8)
 
 
 @pytest.fixture
-def shards(tmp_path):
-    """The six posts in files of two, two and two."""
-    paths = []
-    for start in (0, 2, 4):
-        posts = slice(start, start + 2)
-        paths.append(tmp_path / f"{start}.nc")
-        variables = {"embedding": (("post", "feature"), EMBEDDINGS[posts]), "label": ("post", LABELS[posts])}
-        write_dataset(xr.Dataset(variables), paths[-1])
-    return paths
+def embeddings(tmp_path):
+    """The file of the six posts."""
+    variables = {"embedding": (("post", "feature"), EMBEDDINGS), "label": ("post", LABELS)}
+    write_dataset(xr.Dataset(variables), tmp_path / "posts-6.nc")
+    return tmp_path / "posts-6.nc"
 
 
-def build(shards, seeds=(0, 1), scaling="none", passes=1) -> Moderation:
-    return Moderation(seeds, inputs={"embeddings": shards}, scaling=scaling, passes=passes)
+def build(embeddings, seeds=(0, 1), scaling="none", passes=1) -> Moderation:
+    return Moderation(seeds, inputs={"embeddings": embeddings}, scaling=scaling, passes=passes)
 
 
 def post(decisions) -> list[int]:
@@ -42,9 +38,9 @@ def post(decisions) -> list[int]:
     ("label", "action", "reward", "regret"),
     [(FREE, PUBLISH, 1.0, 0.0), (FREE, BLOCK, 0.5, 0.5), (HATE, PUBLISH, -0.5, 1.0), (HATE, BLOCK, 0.5, 0.0)],
 )
-def test_reward_table_of_the_paper(shards, label, action, reward, regret):
+def test_reward_table_of_the_paper(embeddings, label, action, reward, regret):
     """Publish: +1 free, -0.5 hateful; block: +0.5. Without noise, so observed exactly; regret against the better action."""
-    environment = build(shards)
+    environment = build(embeddings)
     met = 0
     for _ in range(6):
         decisions = environment.decisions()
@@ -69,9 +65,9 @@ class Publisher:
         pass
 
 
-def test_accuracy_is_the_share_of_rounds_without_regret(shards):
+def test_accuracy_is_the_share_of_rounds_without_regret(embeddings):
     """Right: 0 and 3 published, 2 and 5 blocked; wrong: 1 published (regret 1), 4 blocked (0.5): 4 of 6 rounds."""
-    trajectory = simulate(build(shards), Publisher(), 6)
+    trajectory = simulate(build(embeddings), Publisher(), 6)
     assert trajectory.optimal[:, 0, -1].tolist() == [4, 4]
     assert trajectory.regret[:, 0, -1].tolist() == [1.5, 1.5]
     # 2 x 1 for the free ones, -0.5 for the hateful one, 3 x 0.5 for the blocked ones
@@ -80,9 +76,9 @@ def test_accuracy_is_the_share_of_rounds_without_regret(shards):
     assert trajectory.constant_regret[:, :, -1].tolist() == [[1.5, 3], [1.5, 3]]
 
 
-def test_shards_are_joined_in_order(shards):
-    """Every post is shown once and has its own embedding and label; another order of files moves the posts."""
-    environment = build(shards, seeds=(0,))
+def test_every_post_is_shown_once(embeddings):
+    """With its own embedding and label."""
+    environment = build(embeddings, seeds=(0,))
     assert (environment.dimension, environment.fixed_actions) == (4, 2)
     shown = {}
     for _ in range(6):
@@ -95,10 +91,10 @@ def test_shards_are_joined_in_order(shards):
     assert shown == dict(enumerate((LABELS == HATE).tolist()))
 
 
-def test_unit_scaling_divides_by_the_norm(shards):
-    features = build(shards, scaling="unit").decisions().features
+def test_unit_scaling_divides_by_the_norm(embeddings):
+    features = build(embeddings, scaling="unit").decisions().features
     np.testing.assert_allclose(np.linalg.norm(features, axis=2), 1, rtol=1e-6)
-    plain = build(shards).decisions().features
+    plain = build(embeddings).decisions().features
     np.testing.assert_allclose(features * 5, plain, rtol=1e-6)
 
 
@@ -107,4 +103,4 @@ def test_embeddings_that_are_not_finite_are_refused(tmp_path):
     values = np.array([[1.0, np.nan]], dtype=np.float32)
     write_dataset(xr.Dataset({"embedding": (("post", "feature"), values), "label": ("post", np.array([0]))}), path)
     with pytest.raises(ResultError, match="variable 'embedding' holds values that are not finite"):
-        build([path])
+        build(path)

@@ -313,8 +313,8 @@ def contextual(horizon: int) -> Config:
 def aggregated(config: Config) -> xr.Dataset:
     """The posts' study: two of the six posts are hateful."""
     vectors = np.arange(12, dtype=np.float32).reshape(6, 2) + 1
-    shard = xr.Dataset({"embedding": (("post", "feature"), vectors), "label": ("post", np.array([0, 1, 0, 0, 1, 0], np.int8))})
-    write_dataset(shard, config.environments["posts"].shards()[0])
+    posts = xr.Dataset({"embedding": (("post", "feature"), vectors), "label": ("post", np.array([0, 1, 0, 0, 1, 0], np.int8))})
+    write_dataset(posts, config.environments["posts"].options()["inputs"]["embeddings"])
     for block in config.blocks("posts"):
         blocks.run(block.spec, block.path, code=fingerprint(*block.code))
     aggregate(plan(config, "posts"), "posts.nc")

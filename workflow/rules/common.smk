@@ -58,6 +58,7 @@ wildcard_constraints:
     agent=r"[^/]+",
     ensemble_size=r"\d+",
     horizon=r"\d+",
+    posts=r"\d+",
     first=r"\d+",
     last=r"\d+",
     study=r"[^/]+",

@@ -27,11 +27,11 @@ rule embed:
         posts="data/prepared/{dataset}.nc",
         model="data/models/{model}/config.json",
     output:
-        "data/embeddings/{model}/{dataset}-{first}-{last}.nc",
+        "data/embeddings/{model}/{dataset}-{posts}.nc",
     log:
-        "logs/data/embed/{model}/{dataset}-{first}-{last}.log",
+        "logs/data/embed/{model}/{dataset}-{posts}.log",
     benchmark:
-        "logs/data/benchmarks/embed/{model}/{dataset}-{first}-{last}.tsv"
+        "logs/data/benchmarks/embed/{model}/{dataset}-{posts}.tsv"
     conda:
         "../../environment.yml"
     resources:
@@ -45,8 +45,8 @@ rule embed:
         device=CONFIG.device,
         code=fingerprint("ensemblepp.text.embedding"),
     message:
-        "embed posts {wildcards.first}-{wildcards.last} with {wildcards.model}"
+        "embed {wildcards.posts} posts of {wildcards.dataset} with {wildcards.model}"
     shell:
         "python -m ensemblepp --threads {threads} embed --prepared {input.posts:q} --folder {params.folder:q}"
-        " --first {wildcards.first} --last {wildcards.last} --pooling {params.pooling} --max-tokens {params.max_tokens}"
-        " --device {params.device} --code {params.code} --output {output:q} 2> {log:q}"
+        " --posts {wildcards.posts} --pooling {params.pooling} --max-tokens {params.max_tokens} --device {params.device}"
+        " --code {params.code} --output {output:q} 2> {log:q}"

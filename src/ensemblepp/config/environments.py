@@ -10,9 +10,6 @@ from ensemblepp.bandit import EnvironmentFamily
 from ensemblepp.config.fields import Count, Horizon, Length, Model, NonNegative, Place, Positive, Width
 from ensemblepp.randomness.streams import MAX_WIDTH
 
-#: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
-EMBEDDING_SHARD = 500
-
 
 class EnvironmentModel(Model):
     """What every environment has."""
@@ -145,14 +142,8 @@ class ModerationEnvironment(EnvironmentModel):
     passes: Count = Field(1, description="how often every post may be shown")
 
     def options(self) -> dict[str, Any]:
-        return {"inputs": {"embeddings": self.shards()}, **self.model_dump(include={"scaling", "passes"})}
-
-    def shards(self) -> list[str]:
-        """The files that hold the embeddings of the first `posts` posts; a greater number only adds files."""
-        starts = range(0, self.posts, EMBEDDING_SHARD)
-        ends = [min(start + EMBEDDING_SHARD, self.posts) - 1 for start in starts]
-        folder = f"data/embeddings/{self.language_model}"
-        return [f"{folder}/{self.dataset}-{start}-{end}.nc" for start, end in zip(starts, ends, strict=True)]
+        embeddings = f"data/embeddings/{self.language_model}/{self.dataset}-{self.posts}.nc"
+        return {"inputs": {"embeddings": embeddings}, **self.model_dump(include={"scaling", "passes"})}
 
 
 class CustomEnvironment(EnvironmentModel):

@@ -25,16 +25,16 @@ class Moderation(Contextual):
 
     Args:
         seeds: the seeds.
-        inputs: {"embeddings": netCDF files, in order, with `embedding` (post, feature) and `label` (post), 1 for hate}.
+        inputs: {"embeddings": a netCDF file with `embedding` (post, feature) and `label` (post), 1 for hate}.
         scaling: "unit" divides every embedding by its norm, "none" leaves it as the model gave it.
         passes: how often every post may be shown.
     """
 
-    def __init__(self, seeds: Sequence[int], *, inputs: dict[str, Sequence[str | Path]], scaling: str, passes: int) -> None:
-        shards = [read_dataset(path, finite=("embedding",), holds=("label",)) for path in inputs["embeddings"]]
-        embedding = np.concatenate([shard["embedding"].values for shard in shards])
+    def __init__(self, seeds: Sequence[int], *, inputs: dict[str, str | Path], scaling: str, passes: int) -> None:
+        posts = read_dataset(inputs["embeddings"], finite=("embedding",), holds=("label",))
+        embedding = posts["embedding"].values
         contexts = unit_rows(embedding) if scaling == "unit" else embedding
-        hate = np.concatenate([shard["label"].values for shard in shards]) == 1
+        hate = posts["label"].values == 1
         means = np.empty((len(hate), 2))
         means[:, BLOCK] = 0.5
         means[:, PUBLISH] = np.where(hate, -0.5, 1.0)

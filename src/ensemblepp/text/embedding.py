@@ -99,32 +99,31 @@ def embed_posts(
     output: str | Path,
     *,
     folder: str | Path,
-    first: int,
-    last: int,
+    posts: int,
     pooling: Literal["last", "mean"],
     max_tokens: int,
     device: str = "cpu",
     on_text: Callable[[], None] = lambda: None,
 ) -> None:
-    """Embed posts `first` to `last` (inclusive) of a prepared file of posts; write `embedding` (post, feature) and `label`.
+    """Embed the first `posts` posts of a prepared file; write `embedding` (post, feature) and `label`.
 
     Raises:
         DataError: the prepared file has fewer posts.
     """
-    posts = read_dataset(prepared, holds=("text", "label"))
-    if last >= posts.sizes["post"]:
-        raise DataError(f"{prepared}: has {posts.sizes['post']} posts, post {last} is asked for; lower environments.*.posts")
-    posts = posts.isel(post=slice(first, last + 1))
-    vectors = Embedder(folder, pooling, max_tokens, device)([str(text) for text in posts["text"].values], on_text)
+    source = read_dataset(prepared, holds=("text", "label"))
+    if posts > source.sizes["post"]:
+        raise DataError(f"{prepared}: has {source.sizes['post']} posts, {posts} are asked for; lower environments.*.posts")
+    source = source.isel(post=slice(posts))
+    vectors = Embedder(folder, pooling, max_tokens, device)([str(text) for text in source["text"].values], on_text)
     attributes = {
         "language_model": Path(folder).name,
         "pooling": pooling,
         "max_tokens": max_tokens,
-        "source": posts.attrs.get("source", ""),
+        "source": source.attrs.get("source", ""),
     }
     dataset = xr.Dataset(
-        {"embedding": (("post", "feature"), vectors), "label": ("post", posts["label"].values)},
-        {"post": np.arange(first, last + 1)},
+        {"embedding": (("post", "feature"), vectors), "label": ("post", source["label"].values)},
+        {"post": np.arange(posts)},
         attributes,
     )
     write_dataset(dataset, output)
