@@ -32,6 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status. A fault that the user can mend is one line, without a traceback."""
     options = _parser().parse_args(arguments)
     _settle_surroundings(options.threads)
+    if options.command not in (_language_model, _retrieve):
+        # the hub's client reads it when it is loaded; what is asked of the hub is asked by those two alone
+        os.environ["HF_HUB_OFFLINE"] = "1"
     # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
     here = str(Path.cwd())
     if here not in sys.path:
@@ -148,6 +151,8 @@ def _parser() -> argparse.ArgumentParser:
     words = "hidden state of the last token, or the mean over tokens"
     command.add_argument("--pooling", choices=["last", "mean"], required=True, help=words)
     command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
+    words = "numbers that the model computes with: auto (default: bfloat16 where the device has instructions for it), or which"
+    command.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto", help=words)
     command.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto (default), cpu or cuda")
     command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
     _add_code(command)
@@ -408,18 +413,21 @@ def _language_model(options: argparse.Namespace) -> None:
     from ensemblepp.text.language_models import MARK, acquire
 
     try:
-        model = LanguageModel.model_validate(options.spec)
+        # how texts are embedded is no matter here
+        model = LanguageModel.model_validate({"pooling": "last", **options.spec})
     except ValidationError as error:
         raise ConfigError("\n".join(_in_words("--spec", fault) for fault in error.errors())) from None
     folder(options.folder.parent)
     with _unedited(options.code, ["ensemblepp.text.language_models"], options.folder / MARK):
-        acquire(model.model_dump(), options.folder)
+        acquire(model.brought(), options.folder)
 
 
 def _embed(options: argparse.Namespace) -> None:
     output(options.output, [".nc"])
     from ensemblepp import devices
+    from ensemblepp.runs.fingerprint import current
     from ensemblepp.runs.progress import Progress
+    from ensemblepp.text import precision
     from ensemblepp.text.embedding import embed_posts
 
     with (
@@ -433,7 +441,10 @@ def _embed(options: argparse.Namespace) -> None:
             posts=options.posts,
             pooling=options.pooling,
             max_tokens=options.max_tokens,
+            precision=precision.resolve(options.precision, options.device),
             device=devices.require(options.device),
+            threads=options.threads,
+            code=current("ensemblepp.text.forward"),
             on_text=progress.step,
         )
 

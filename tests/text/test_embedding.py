@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import xarray as xr
 
 from ensemblepp.errors import DataError
-from ensemblepp.storage.datasets import read_dataset, write_dataset, write_json
-from ensemblepp.text.embedding import Embedder, embed_posts
+from ensemblepp.storage.datasets import write_json
+from ensemblepp.text import forward
+from ensemblepp.text.embedding import Embedder
 from ensemblepp.text.language_models import CHECKSUMS, acquire
 
 pytestmark = pytest.mark.language_model
@@ -115,7 +115,7 @@ def test_different_texts_differ(together):
 def test_several_batches_and_one(minilm, monkeypatch):
     embedder = Embedder(minilm, "mean")
     one = embedder(TEXTS)
-    monkeypatch.setattr("ensemblepp.text.embedding.BATCH_TOKENS", 20)
+    monkeypatch.setitem(forward.BATCH_TOKENS, "cpu", 20)
     assert error(embedder(TEXTS), one) < 1e-5
 
 
@@ -210,37 +210,7 @@ def test_a_causal_model_out_of_a_quantised_file(tmp_path):
     shutil.rmtree(folder)
 
 
-# -------------------------------------------------------------------------------------------------------------- posts
-
-
-@pytest.fixture
-def posts(tmp_path: Path) -> Path:
-    path = tmp_path / "posts.nc"
-    dataset = xr.Dataset(
-        {"text": ("post", np.array(TEXTS, object)), "label": ("post", np.array([0, 1, 0, 1, 1, 0], np.int8))},
-        attrs={"source": "invented"},
-    )
-    write_dataset(dataset, path)
-    return path
-
-
-def test_embedded_posts_are_rows_of_the_prepared_file(minilm, posts, tmp_path):
-    output = tmp_path / "embeddings" / "posts-5.nc"
-    embed_posts(posts, output, folder=minilm, posts=5, pooling="mean", max_tokens=32)
-    found = read_dataset(output, finite=("embedding",))
-    assert found["embedding"].dims == ("post", "feature")
-    assert found["embedding"].shape == (5, 384)
-    assert found["post"].values.tolist() == [0, 1, 2, 3, 4]
-    assert found["label"].values.tolist() == [0, 1, 0, 1, 1]
-    assert found.attrs == {"language_model": "minilm", "pooling": "mean", "max_tokens": 32, "source": "invented"}
-    assert error(found["embedding"].values, Embedder(minilm, "mean", max_tokens=32)(TEXTS)[:5]) < 1e-5
-
-
-def test_more_posts_than_there_are(minilm, posts, tmp_path):
-    with pytest.raises(DataError) as fault:
-        embed_posts(posts, tmp_path / "out.nc", folder=minilm, posts=7, pooling="mean", max_tokens=32)
-    assert str(fault.value) == f"{posts}: has 6 posts, 7 are asked for; lower environments.*.posts"
-    assert not (tmp_path / "out.nc").exists()
+# ------------------------------------------------------------------------------------------------------ what may be run
 
 
 class Trap:

@@ -22,6 +22,7 @@ from ensemblepp.runs import commits, controllers, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.runs.priorities import Priorities
+from ensemblepp.text import precision
 from ensemblepp.warm_start import server as warm_server
 
 try:
@@ -36,6 +37,7 @@ if CONFIG.mirror_folder:
 
 # resolved once: a job may run on a machine that sees other devices
 os.environ[devices.PLANNED_VARIABLE] = devices.resolve("auto")
+os.environ[precision.PLANNED_VARIABLE] = precision.resolve("auto", CONFIG.device)
 
 CONTROLLER = None
 # not in the processes that it starts for jobs

@@ -13,7 +13,7 @@ rule language_model:
         mem_mb=3000,
         runtime=60,
     params:
-        spec=lambda wildcards: canonical_json(CONFIG.language_models[wildcards.model].model_dump()),
+        spec=lambda wildcards: canonical_json(CONFIG.language_models[wildcards.model].brought()),
         code=fingerprint("ensemblepp.text.language_models"),
         folder=subpath(output[0], parent=True),
     message:
@@ -32,21 +32,24 @@ rule embed:
         "logs/data/embed/{model}/{dataset}-{posts}.log",
     benchmark:
         "logs/data/benchmarks/embed/{model}/{dataset}-{posts}.tsv"
+    # what waits for it takes longest to come
+    priority: 2
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=3000,
-        runtime=60,
+        mem_mb=lambda wildcards, threads: 3000 + 500 * (threads - 1),
+        runtime=240,
         gpu=1 if CONFIG.device == "cuda" else 0,
     params:
         folder=subpath(input.model, parent=True),
         pooling=lambda wildcards: CONFIG.language_models[wildcards.model].pooling,
         max_tokens=lambda wildcards: CONFIG.language_models[wildcards.model].max_tokens,
+        precision=lambda wildcards: precision.resolve(CONFIG.language_models[wildcards.model].precision, CONFIG.device),
         device=CONFIG.device,
         code=fingerprint("ensemblepp.text.embedding"),
     message:
         "embed {wildcards.posts} posts of {wildcards.dataset} with {wildcards.model}"
     shell:
         "python -m ensemblepp --threads {threads} embed --prepared {input.posts:q} --folder {params.folder:q}"
-        " --posts {wildcards.posts} --pooling {params.pooling} --max-tokens {params.max_tokens} --device {params.device}"
-        " --code {params.code} --output {output:q} 2> {log:q}"
+        " --posts {wildcards.posts} --pooling {params.pooling} --max-tokens {params.max_tokens}"
+        " --precision {params.precision} --device {params.device} --code {params.code} --output {output:q} 2> {log:q}"

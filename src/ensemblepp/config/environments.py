@@ -192,4 +192,11 @@ class LanguageModel(Model):
     revision: str = Field("main", description="hub revision (branch, tag or commit)")
     checksums: dict[str, str] = Field({}, description="SHA-256 that files of a hub repository must have, by name")
     pooling: Literal["last", "mean"] = Field(description="hidden state of the last token, or the mean over tokens")
-    max_tokens: Count = Field(512, description="longer texts are cut")
+    max_tokens: Count = Field(512, description="longer texts are cut, here or at what the model has positions for")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto", description="numbers that it computes with; auto: bfloat16 where processor or GPU has instructions for it"
+    )
+
+    def brought(self) -> dict[str, Any]:
+        """What decides the files of its folder: how texts are embedded with them does not."""
+        return self.model_dump(include={"source", "location", "revision", "checksums"})
