@@ -1,4 +1,4 @@
-"""How fast posts are embedded, and how exactly: python bench/text.py [smollm2 | minilm] prints rows E1 to E6, measured in one run.
+"""How fast and exact embedding is: python bench/text.py [smollm2 | minilm] prints rows E1 to E6, measured in one run.
 
 CPU time of one thread, the best of turns taken by what is compared, so that a busy machine does the same to all of them; only
 ratios travel between machines. The loop that it is compared with is what a tutorial writes: float32, batches of 32, every text
