@@ -1,4 +1,4 @@
-"""Language models of every architecture that is trained, made from their configurations: small, random and without a network."""
+"""Small random language models of three architectures, made from their configurations, and posts as their tokens."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make(name: str, folder: Path) -> Path:
 
 
 def posts(path: Path, count: int = 40, longest: int = 12) -> Path:
-    """A file of tokens as rule tokenise makes one: posts of 1 to `longest` tokens; the label is whether token 7 is in a post."""
+    """A file of tokens as rule tokenise makes one, of 1 to `longest` each; the label is whether token 7 is in a post."""
     source = np.random.default_rng(1)
     length = source.integers(1, longest + 1, count).astype(np.int32)
     length[0] = longest

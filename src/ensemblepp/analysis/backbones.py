@@ -14,9 +14,6 @@ from ensemblepp.errors import ResultError
 #: Kind of an agent that trains the language model -> of the same agent on its embeddings.
 FROZEN = {"text_greedy": "greedy", "text_ensemblepp": "neural_ensemblepp", "text_ensembleplus": "ensembleplus"}
 
-#: What a study must have to be compared so.
-NEEDS = {"environments": ["moderation", "moderation_tokens"], "agent_kinds": [*FROZEN], "variables": ["constant_regret"]}
-
 
 class Backbone(NamedTuple):
     """A language model and the environments that give its embeddings and its tokens."""

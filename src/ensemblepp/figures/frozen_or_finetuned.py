@@ -12,7 +12,11 @@ from ensemblepp.analysis import backbones
 from ensemblepp.figures import style
 from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CONSTANT, GREY, START
 
-NEEDS = backbones.NEEDS
+NEEDS = {
+    "environments": ["moderation", "moderation_tokens"],
+    "agent_kinds": ["text_greedy", "text_ensemblepp", "text_ensembleplus"],
+    "variables": ["constant_regret"],
+}
 
 
 def draw(dataset: xr.Dataset) -> Figure:

@@ -8,7 +8,11 @@ import xarray as xr
 from ensemblepp.analysis import backbones
 from ensemblepp.analysis.statistics import mean_interval
 
-NEEDS = backbones.NEEDS
+NEEDS = {
+    "environments": ["moderation", "moderation_tokens"],
+    "agent_kinds": ["text_greedy", "text_ensemblepp", "text_ensembleplus"],
+    "variables": ["constant_regret"],
+}
 
 
 def build(dataset: xr.Dataset) -> pd.DataFrame:
