@@ -34,12 +34,8 @@ class Moderation(Contextual):
         posts = read_dataset(inputs["embeddings"], finite=("embedding",), holds=("label",))
         embedding = posts["embedding"].values
         contexts = unit_rows(embedding) if scaling == "unit" else embedding
-        super().__init__(seeds, contexts, reward_table(posts["label"].values == 1), noise=0.0, passes=passes)
-
-
-def reward_table(hate: np.ndarray) -> np.ndarray:
-    """Mean rewards (post, action) of posts that are hateful or not."""
-    means = np.empty((len(hate), 2))
-    means[:, BLOCK] = 0.5
-    means[:, PUBLISH] = np.where(hate, -0.5, 1.0)
-    return means
+        hate = posts["label"].values == 1
+        means = np.empty((len(hate), 2))
+        means[:, BLOCK] = 0.5
+        means[:, PUBLISH] = np.where(hate, -0.5, 1.0)
+        super().__init__(seeds, contexts, means, noise=0.0, passes=passes)
