@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import tiny_language_models as tiny
+import tiny_models
+import tiny_posts
 import xarray as xr
 
 from ensemblepp import registry
@@ -37,9 +38,9 @@ def environment_entry(kind: str, folder: Path) -> dict:
         data = xr.Dataset({"embedding": (("post", "feature"), source.normal(size=(40, 3))), "label": ("post", labels)})
         write_dataset(data, folder / "data/embeddings/tiny/hate_speech-40.nc")
     if kind == "moderation_tokens":
-        tiny.posts(folder / "data/tokens/tiny/hate_speech-40.nc")
+        tiny_posts.posts(folder / "data/tokens/tiny/hate_speech-40.nc")
         if not (folder / "data/models/tiny").exists():
-            tiny.make("gpt2", folder / "data/models/tiny")
+            tiny_models.make("gpt2", folder / "data/models/tiny")
     return {"kind": kind, "title": kind, **entries[kind]}
 
 

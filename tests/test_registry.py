@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-import tiny_language_models as tiny
+import tiny_models
 
 from ensemblepp import registry
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
@@ -72,7 +72,7 @@ def test_an_agent_is_built_with_the_keys_of_its_model(kind, tmp_path):
     size = 3 if models(Agent)[kind].ensemble else 0
     options = options_of(Agent, kind)
     if models(Agent)[kind].reads == "tokens":
-        options |= {"folder": tiny.make("gpt2", tmp_path / "gpt2"), "pooling": "last", "actions": 2}
+        options |= {"folder": tiny_models.make("gpt2", tmp_path / "gpt2"), "pooling": "last", "actions": 2}
     agent = registry.load(registry.AGENTS[kind])((0, 4), dimension=4, ensemble_size=size, horizon=5, device="cpu", **options)
     assert list(agent.seeds) == [0, 4]
     assert getattr(type(agent), "family", None) == models(Agent)[kind].family, "what the engines are chosen by"

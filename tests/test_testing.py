@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-import tiny_language_models as tiny
+import tiny_posts
 import torch
 import xarray as xr
 
@@ -121,7 +121,7 @@ def moderation(folder):
 
 
 def moderation_tokens(folder):
-    inputs = {"tokens": tiny.posts(folder / "tokens.nc", count=30)}
+    inputs = {"tokens": tiny_posts.posts(folder / "tokens.nc", count=30)}
     return partial(registry.load(registry.ENVIRONMENTS["moderation_tokens"]), inputs=inputs, passes=1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import tiny_language_models as tiny
+import tiny_posts
 import torch
 import xarray as xr
 
@@ -37,11 +37,11 @@ AGENTS = {
 def bandit(folder: Path, seeds=(0, 1), passes: int = 2) -> TokenModeration:
     """Forty posts as tokens."""
     path = folder / "tokens.nc"
-    return TokenModeration(seeds, inputs={"tokens": path if path.exists() else tiny.posts(path)}, passes=passes)
+    return TokenModeration(seeds, inputs={"tokens": path if path.exists() else tiny_posts.posts(path)}, passes=passes)
 
 
 def agent(name: str, model: Path, environment: TokenModeration, horizon: int = 40, **changes) -> BackboneAgent:
-    options = TRAINING | AGENTS[name][2] | {"pooling": tiny.POOLING[model.name]} | changes
+    options = TRAINING | AGENTS[name][2] | {"pooling": tiny_posts.POOLING[model.name]} | changes
     backbone = {"folder": model, "actions": 2, "device": "cpu"}
     return AGENTS[name][0](environment.seeds, dimension=environment.dimension, horizon=horizon, **backbone | options)
 
@@ -61,7 +61,7 @@ def embedded(folder: Path, model: Path, seeds=(0, 1), passes: int = 2) -> tuple[
     posts = np.concatenate([tokens["length"].values[:, None], tokens["token"].values], axis=1)
     plain = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
     with torch.no_grad():
-        vectors = np.stack([hidden_state(plain, post, tiny.POOLING[model.name]).numpy() for post in posts])
+        vectors = np.stack([hidden_state(plain, post, tiny_posts.POOLING[model.name]).numpy() for post in posts])
     data = {"embedding": (("post", "feature"), vectors), "label": ("post", tokens["label"].values)}
     write_dataset(xr.Dataset(data), folder / f"{model.name}.nc")
     inputs = {"embeddings": folder / f"{model.name}.nc"}

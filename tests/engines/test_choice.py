@@ -10,7 +10,8 @@ from typing import get_args
 
 import numpy as np
 import pytest
-import tiny_language_models as tiny
+import tiny_models
+import tiny_posts
 import torch
 import xarray as xr
 from linear_bandits import Given, bandit, ensemble
@@ -320,8 +321,8 @@ def inputs(tmp_path_factory) -> dict[str, dict]:
     return {
         "classification": {"data": str(folder / "data.nc")},
         "moderation": {"embeddings": str(folder / "embeddings.nc")},
-        "moderation_tokens": {"tokens": str(tiny.posts(folder / "tokens.nc"))},
-        "model": tiny.make("gpt2", folder / "gpt2"),
+        "moderation_tokens": {"tokens": str(tiny_posts.posts(folder / "tokens.nc"))},
+        "model": tiny_models.make("gpt2", folder / "gpt2"),
     }
 
 

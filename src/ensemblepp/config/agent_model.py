@@ -38,8 +38,8 @@ class PlayingModel(AgentModel):
         """The keyword arguments of the agent's class."""
         return self.model_dump(exclude=set(PlayingModel.model_fields) | {"kind"})
 
-    def options_in(self, environment: Any, language_models: Mapping[str, Any]) -> dict[str, Any]:
-        """The same in one environment, for an agent that has to know more of it than its dimension."""
+    def options_in(self, environment: Any, language_models: Mapping[str, Any], device: str) -> dict[str, Any]:
+        """The same in one environment, on a device, for an agent that has to know more of these than others."""
         return self.options()
 
     def played_as(self) -> AgentFamily | None:

@@ -185,7 +185,9 @@ class Config(Settings):
         device = devices.resolve(getattr(self, resolved.device_setting)) if resolved.device_setting else "cpu"
         spec = {
             "environment": described(environment, place, place.options()),
-            "agent": described(agent, resolved, written_out(resolved.options_in(place, self.language_models), self.laws)),
+            "agent": described(
+                agent, resolved, written_out(resolved.options_in(place, self.language_models, device), self.laws)
+            ),
             "engine": engine_name(resolved.played_as(), place.played_as(), device),
             "ensemble_size": ensemble_size,
             "horizon": horizon,

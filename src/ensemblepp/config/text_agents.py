@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ensemblepp.config.fields import NonNegative, Positive
 from ensemblepp.config.neural_agents import TrainingModel
+from ensemblepp.text import precision
 
 
 class TextAgentModel(TrainingModel):
@@ -18,17 +19,20 @@ class TextAgentModel(TrainingModel):
     backbone_learning_rate: NonNegative | None = Field(
         None, description="Adam's step size for the language model; null: that of the heads, 0: it stays as it is"
     )
-    precision: Literal["auto", "fp32", "bf16"] = Field(
-        "auto", description="of the model's hidden states; auto: bf16 on a GPU that has it. Weights are fp32"
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="of the model's hidden states; auto: bfloat16 on a GPU that has instructions for it. Weights are float32",
     )
     gradient_checkpointing: bool = Field(
         False, description="compute hidden states twice and do not keep them, where memory is short"
     )
 
-    def options_in(self, environment: Any, language_models: Mapping[str, Any]) -> dict[str, Any]:
+    def options_in(self, environment: Any, language_models: Mapping[str, Any], device: str) -> dict[str, Any]:
         model = language_models[environment.language_model]
         own = {"folder": environment.model_folder(), "pooling": model.pooling, "actions": environment.actions}
-        return self.options() | own
+        # processors that have it would train to other numbers than those that have not
+        automatic = precision.resolve("auto", device) if device == "cuda" else "float32"
+        return self.options() | own | ({"precision": automatic} if self.precision == "auto" else {})
 
 
 class TextGreedyAgent(TextAgentModel):

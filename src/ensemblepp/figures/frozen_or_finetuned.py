@@ -10,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 
 from ensemblepp.analysis import backbones
 from ensemblepp.figures import style
-from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CONSTANT, GREY, START
+from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, GREY, START
 
 NEEDS = {
     "environments": ["moderation", "moderation_tokens"],
@@ -37,9 +37,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                 accuracy = (run["optimal"] / run["time"]).isel(time=later)
                 look = {"colour": style.colour(pair.label, position), "linestyle": line}
                 style.band(axes, accuracy, label=f"{pair.label}{size}, {words}", **look)
-        constant = dataset["constant_regret"].sel(environment=model.tuned)
-        shares = [1 - constant.sel(action_index=action) / cost / dataset["time"] for action, cost in CONSTANT.values()]
-        best = max((share.mean("seed").isel(time=later) for share in shares), key=lambda share: float(share[-1]))
+        best = backbones.constant_accuracy(dataset, model.tuned).mean("seed").isel(time=later)
         axes.plot(best["time"], best, color=GREY, linestyle=":", linewidth=1.3, label=BEST_CONSTANT)
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.set_ylabel("" if place % 2 else "accuracy so far")

@@ -74,6 +74,8 @@ def _library(folder: str | Path) -> Any:
     verify(folder)
     # the folder is all it needs: no request may leave the machine
     os.environ["HF_HUB_OFFLINE"] = "1"
+    # one thread here, and no words about it when a process is forked
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import transformers
 
     transformers.utils.logging.disable_progress_bar()

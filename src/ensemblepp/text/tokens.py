@@ -46,7 +46,8 @@ def tokenised(texts: list[str], folder: str | Path, max_tokens: int) -> tuple[np
         DataError: a text has no token; the message names its place and never quotes it.
     """
     tokenizer = load_tokenizer(folder)
-    most = min(max_tokens, _positions(folder, max_tokens))
+    # some models have more places in their table than positions; their tokenizers know
+    most = min(max_tokens, _positions(folder) or max_tokens, tokenizer.model_max_length)
     rows = [tokenizer(text, truncation=True, max_length=most)["input_ids"] for text in texts]
     length = np.array([len(row) for row in rows], dtype=np.int32)
     if not length.all():
@@ -57,9 +58,9 @@ def tokenised(texts: list[str], folder: str | Path, max_tokens: int) -> tuple[np
     return token, length
 
 
-def _positions(folder: str | Path, unlimited: int) -> int:
-    """How many positions the model has; `unlimited` if its configuration does not say."""
+def _positions(folder: str | Path) -> int | None:
+    """How many positions the model has; None if its configuration does not say."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    return getattr(config, "max_position_embeddings", unlimited)
+    return getattr(config, "max_position_embeddings", None)

@@ -41,7 +41,7 @@ class BackboneAgent(NeuralAgent):
         pooling: "last" (hidden state of the last token) or "mean" (over tokens).
         actions: how many there are, each with heads of its own.
         backbone_learning_rate: Adam's step size for the backbone; None: that of the heads, 0: it stays as it is.
-        precision: "bf16" computes hidden states in bfloat16 and keeps float32 weights; "auto": on a GPU that has it.
+        precision: "bfloat16" computes hidden states in it; weights, heads and what Adam keeps are float32.
         gradient_checkpointing: compute hidden states a second time for the gradient and do not keep them.
         training: the keyword arguments of `NeuralAgent`, but for `hidden`.
 
@@ -63,16 +63,14 @@ class BackboneAgent(NeuralAgent):
         pooling: Literal["last", "mean"],
         actions: int,
         backbone_learning_rate: float | None = None,
-        precision: Literal["auto", "fp32", "bf16"] = "auto",
+        precision: Literal["float32", "bfloat16"] = "float32",
         gradient_checkpointing: bool = False,
         **training,
     ) -> None:
         super().__init__(seeds, dimension=dimension, hidden=(), **training)
         self.actions, self.pooling = actions, pooling
         self.backbone_learning_rate = self.learning_rate if backbone_learning_rate is None else backbone_learning_rate
-        self.bf16 = precision == "bf16" or (
-            precision == "auto" and self.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        )
+        self.half = precision == "bfloat16"
         self._folder, self._gradient_checkpointing = str(folder), gradient_checkpointing
         self._load()
         self.width = actions * self._models[0].config.hidden_size
@@ -110,7 +108,7 @@ class BackboneAgent(NeuralAgent):
         length = posts[:, 0]
         tokens = posts[:, 1 : 1 + int(length[-1])]
         mask = torch.arange(tokens.shape[1], device=self.device) < length[:, None]
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
             hidden = model(input_ids=tokens, attention_mask=mask.to(torch.int64)).last_hidden_state.to(torch.float32)
         if self.pooling == "last":
             return hidden[torch.arange(len(posts), device=self.device), length - 1]
