@@ -183,11 +183,10 @@ class Config(Settings):
             raise ConfigError(f"seeds {first}-{last}: must be at most {MAX_BLOCK:,}, and none above {MAX_SEED}")
         place, resolved = self.environments[environment], self.agent_for(agent, environment).model
         device = devices.resolve(getattr(self, resolved.device_setting)) if resolved.device_setting else "cpu"
+        options = written_out(resolved.options_in(place, self.language_models, device), self.laws)
         spec = {
             "environment": described(environment, place, place.options()),
-            "agent": described(
-                agent, resolved, written_out(resolved.options_in(place, self.language_models, device), self.laws)
-            ),
+            "agent": described(agent, resolved, options),
             "engine": engine_name(resolved.played_as(), place.played_as(), device),
             "ensemble_size": ensemble_size,
             "horizon": horizon,
