@@ -222,10 +222,10 @@ def test_one_that_moves_learns_more_than_one_that_does_not(name, gpt2, folder):
     """A post is hateful if it begins with token 7: the last token's state says little of it until it is trained to."""
     late = {}
     for rate in (0, 3e-3):
-        environment = small.bandit(folder, passes=10)
-        agent = small.agent(name, gpt2, environment, 400, backbone_learning_rate=rate, learning_rate=3e-3, warm_up=8)
-        optimal = simulate(environment, agent, 400).optimal[:, 0]
-        late[rate] = (optimal[:, -1] - optimal[:, len(optimal[0]) // 2]).sum()
+        environment = small.bandit(folder, seeds=(0,), passes=6)
+        agent = small.agent(name, gpt2, environment, 240, backbone_learning_rate=rate, learning_rate=3e-3, warm_up=8)
+        optimal = simulate(environment, agent, 240).optimal[0, 0]
+        late[rate] = optimal[-1] - optimal[len(optimal) // 2]
     assert late[3e-3] > late[0]
 
 

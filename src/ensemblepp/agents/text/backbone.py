@@ -92,7 +92,7 @@ class BackboneAgent(NeuralAgent):
         posts = blocks.sum(dim=-2).to(torch.int64)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.backbone_learning_rate > 0):
             hidden = torch.stack([self._hidden(model, own) for model, own in zip(self._models, posts, strict=True)])
-        chosen = torch.nn.functional.one_hot(action, self.actions).to(hidden.dtype)
+        chosen = action[..., None] == torch.arange(self.actions, device=self.device)
         return (chosen[..., None] * hidden[..., None, :]).flatten(-2)
 
     def _hidden(self, model: torch.nn.Module, posts: torch.Tensor) -> torch.Tensor:
