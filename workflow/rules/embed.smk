@@ -51,12 +51,8 @@ rule embed:
         "embed {wildcards.posts} posts of {wildcards.dataset} with {wildcards.model}"
     shell:
         "python -m ensemblepp --threads {threads} embed --prepared {input.posts:q} --folder {params.folder:q}"
-<<<<<<< HEAD
         " --posts {wildcards.posts} --pooling {params.pooling} --max-tokens {params.max_tokens}"
         " --precision {params.precision} --device {params.device} --code {params.code} --output {output:q} 2> {log:q}"
-=======
-        " --posts {wildcards.posts} --pooling {params.pooling} --max-tokens {params.max_tokens} --device {params.device}"
-        " --code {params.code} --output {output:q} 2> {log:q}"
 
 
 rule tokenise:
@@ -83,4 +79,3 @@ rule tokenise:
     shell:
         "python -m ensemblepp tokenise --prepared {input.posts:q} --folder {params.folder:q} --posts {wildcards.posts}"
         " --max-tokens {params.max_tokens} --code {params.code} --output {output:q} 2> {log:q}"
->>>>>>> 03b746e (Agents that train a language model: a backbone in the place of the trunk, and posts given as tokens)
