@@ -158,6 +158,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_code(command)
     command.set_defaults(command=_embed)
 
+    command = commands.add_parser("tokenise", help="posts to tokens by a language model's tokenizer")
+    command.add_argument("--prepared", type=Path, required=True, help="the prepared posts")
+    command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
+    command.add_argument("--posts", type=whole(1, LARGEST), required=True, help="how many posts, from the first")
+    command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
+    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
+    _add_code(command)
+    command.set_defaults(command=_tokenise)
+
     command = commands.add_parser("aggregate", help="run blocks of a study to one dataset")
     command.add_argument("--study", help="name in config/studies.yaml")
     command.add_argument("--plan", type=plan, help="the study's plan as JSON, instead of --study")
@@ -446,6 +455,16 @@ def _embed(options: argparse.Namespace) -> None:
             threads=options.threads,
             code=current("ensemblepp.text.forward"),
             on_text=progress.step,
+        )
+
+
+def _tokenise(options: argparse.Namespace) -> None:
+    output(options.output, [".nc"])
+    from ensemblepp.text.tokens import tokenise_posts
+
+    with _unedited(options.code, ["ensemblepp.text.tokens"], options.output):
+        tokenise_posts(
+            options.prepared, options.output, folder=options.folder, posts=options.posts, max_tokens=options.max_tokens
         )
 
 
