@@ -238,7 +238,7 @@ CODE: dict[str, Jobs] = {
     "runs/block": EVERYTHING,
     "runs/aggregate": shown(lambda study: True),
     "specification": shown(lambda study: True),
-    "storage/datasets": made_from(*CHECKED, *PREPARED, *EMBEDDINGS) | EVERYTHING,
+    "storage/datasets": made_from(*CHECKED, *PREPARED, "data/models/minilm/config.json", *EMBEDDINGS) | EVERYTHING,
     # what is presented
     "figures/style": drawn(lambda study: study.figures),
     "figures/laws_heatmap": drawn(lambda study: "laws_heatmap" in study.figures),
