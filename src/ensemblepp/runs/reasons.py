@@ -213,6 +213,7 @@ _MADE = {
     "prepare": ("prepared data set", "prepared data sets"),
     "language_model": ("language model", "language models"),
     "embed": ("file of embeddings", "files of embeddings"),
+    "ceiling": ("supervised ceiling", "supervised ceilings"),
     "simulate": ("run block", "run blocks"),
     "aggregate": ("dataset", "datasets"),
     "present": ("study's figures and tables", "studies' figures and tables"),
