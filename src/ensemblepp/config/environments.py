@@ -165,8 +165,7 @@ class ModerationEnvironment(EnvironmentModel):
     def options(self) -> dict[str, Any]:
         stem = f"{self.language_model}/{self.dataset}-{self.posts}"
         inputs = {"embeddings": f"data/embeddings/{stem}.nc", "ceiling": f"data/ceilings/{stem}-{self.scaling}.nc"}
-        cost = {"review_cost": self.review_cost} if self.actions == "remove_or_review" else {}
-        return {"inputs": inputs, **self.model_dump(include={"scaling", "actions", "passes"}), **cost}
+        return {"inputs": inputs, **self.model_dump(include={"scaling", "actions", "review_cost", "passes"})}
 
 
 class CustomEnvironment(EnvironmentModel):

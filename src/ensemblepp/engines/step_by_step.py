@@ -9,7 +9,6 @@ import numpy as np
 from ensemblepp.bandit import Agent, Environment
 from ensemblepp.engines import contract
 from ensemblepp.engines.fixed_policies import FixedPolicies
-from ensemblepp.environments.pool import Pool
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stores_actions
 
@@ -51,7 +50,8 @@ class StepByStep:
         names = getattr(agent, "diagnostics", dict)()
         self.diagnostics = {name: np.empty((seeds, chains, len(time)), dtype=np.float32) for name in names}
         # what agents that predict rewards are told of their error, where all rewards of a round are known
-        if hasattr(agent, "prediction_error") and isinstance(environment, Pool):
+        self._pool = getattr(environment, "family", None) == "pool"
+        if self._pool and hasattr(agent, "prediction_error"):
             self.error: np.ndarray | None = np.empty((seeds, chains, len(time)), dtype=np.float32)
         else:
             self.error = None
@@ -74,7 +74,7 @@ class StepByStep:
             means = environment.mean_rewards()
         if self.fixed:
             contract.check_means(environment, means, environment.fixed_actions, step)
-            own = environment.fixed_choices(environment.offers()[:, None]) if isinstance(environment, Pool) else {}
+            own = environment.fixed_choices(environment.offers()[:, None]) if self._pool else {}
             self.fixed.add(means[:, None], own)
         outcome = environment.step(choice)
         contract.check_outcome(environment, outcome, shape, step)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensemblepp.environments.moderation import Scaling, scaled
+from ensemblepp.environments.scaling import Scaling, scaled
 from ensemblepp.errors import DataError
 from ensemblepp.storage.datasets import read_dataset, write_dataset
 

@@ -68,16 +68,3 @@ class Contextual(Pool):
         self._drawn += rounds
         noise = np.stack([self._noise * source.take(rounds)[:, 0] for source in self._noise_sources])
         return Rounds(shown[..., None] * self.fixed_actions + np.arange(self.fixed_actions), noise)
-
-
-def unit_rows(table: np.ndarray) -> np.ndarray:
-    """`table` (rows, d) with every row divided by its Euclidean norm (rows of zeros stay), float32."""
-    norm = np.linalg.norm(table.astype(np.float64), axis=1, keepdims=True)
-    return (table / np.where(norm == 0, 1, norm)).astype(np.float32)
-
-
-def standard_columns(table: np.ndarray) -> np.ndarray:
-    """`table` (rows, d) with every column less its mean, over its standard deviation (constant columns become 0), float64."""
-    centred = table - table.mean(axis=0, dtype=np.float64)
-    spread = centred.std(axis=0)
-    return centred / np.where(spread == 0, 1, spread)

@@ -23,11 +23,11 @@ from typing import Literal
 
 import numpy as np
 
-from ensemblepp.environments.contextual import Contextual, standard_columns, unit_rows
+from ensemblepp.environments.contextual import Contextual
+from ensemblepp.environments.scaling import Scaling, scaled
 from ensemblepp.errors import ResultError
 from ensemblepp.storage.datasets import read_dataset
 
-Scaling = Literal["none", "unit", "standardise"]
 Actions = Literal["publish_or_block", "remove_or_review"]
 
 BLOCK, PUBLISH = 0, 1
@@ -84,13 +84,6 @@ class Moderation(Contextual):
             if actions == "remove_or_review":
                 policies["threshold"] = (chance[:, None] >= thresholds(chance)).astype(np.intp)
         super().__init__(seeds, scaled(posts["embedding"].values, scaling), means, noise=0.0, passes=passes, policies=policies)
-
-
-def scaled(embedding: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """Embeddings (post, feature) as an agent is shown them."""
-    if scaling == "unit":
-        return unit_rows(embedding)
-    return standard_columns(embedding) if scaling == "standardise" else embedding
 
 
 def thresholds(chance: np.ndarray) -> np.ndarray:
