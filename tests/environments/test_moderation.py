@@ -26,8 +26,8 @@ def embeddings(tmp_path):
     return tmp_path / "posts-6.nc"
 
 
-def build(embeddings, seeds=(0, 1), scaling="none", passes=1) -> Moderation:
-    return Moderation(seeds, inputs={"embeddings": embeddings}, scaling=scaling, passes=passes)
+def build(embeddings, seeds=(0, 1), scaling="none", passes=1, **options) -> Moderation:
+    return Moderation(seeds, inputs={"embeddings": embeddings}, scaling=scaling, passes=passes, **options)
 
 
 def post(decisions) -> list[int]:
