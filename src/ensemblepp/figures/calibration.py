@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from ensemblepp.analysis.statistics import mean_interval
 from ensemblepp.figures import style
@@ -28,20 +29,20 @@ def draw(dataset: xr.Dataset) -> Figure:
             run = runs.sel(environment=environment)
             if (run["spread"] > 0).any() and run["error"].notnull().any():
                 _points(axes, run, look)
-        ends = axes.get_xlim() if axes.lines else (0.1, 1)
-        axes.plot(ends, ends, color="0.4", linewidth=1, linestyle=":", label="error = spread", scalex=False, scaley=False)
-        axes.set_xscale("log")
-        axes.set_xlim(ends)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.tick_params(which="both", labelsize=7.5)
+        shown = [line.get_xdata() for line in axes.lines]
+        ends = (min(map(min, shown)), max(map(max, shown))) if shown else (0.1, 1.0)
+        axes.plot(ends, ends, color="0.4", linewidth=1, linestyle=":", label="error = spread")
+        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+            scale("log")
+            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("predicted spread")
         axes.set_ylabel("error of the mean prediction")
         axes.set_title(str(dataset["title"].sel(environment=environment).values))
     for axes in list(panels.flat)[len(environments) :]:
         axes.set_axis_off()
-    style.legend_below(figure)
+    style.legend_above(figure)
     return figure
 
 

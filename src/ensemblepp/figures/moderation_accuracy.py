@@ -51,7 +51,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         for axes in (left, right):
             style.round_axis(axes, dataset.attrs["horizon"])
             axes.set_title(str(dataset["title"].sel(environment=environment).values))
-    style.legend_below(figure)
+    style.legend_above(figure)
     return figure
 
 

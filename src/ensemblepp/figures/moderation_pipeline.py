@@ -36,19 +36,19 @@ def draw(dataset: xr.Dataset) -> Figure:
     """The steps of a round for the study's first environment and its first Ensemble++."""
     environment = str(dataset["environment"].values[0])
     agent = next(name for name in map(str, dataset["agent"].values) if _is_ensemblepp(dataset, name))
-    figure, axes = plt.subplots(figsize=(6.75, 2.55))
+    figure, axes = plt.subplots(figsize=(6.75, 2.75))
     axes.set_axis_off()
-    axes.set_xlim(0, 100)
-    axes.set_ylim(0, 38)
+    axes.set_xlim(-0.5, 100.5)
+    axes.set_ylim(-0.5, 39.5)
     places = _boxes(dataset, environment, agent)
     own = style.colour(str(dataset["label"].sel(agent=agent).values))
     for name, box in places.items():
         _box(axes, box, own if name in ("heads", "buffer") else (0.35, 0.35, 0.35))
     for start, end in (("posts", "model"), ("model", "heads"), ("heads", "actions")):
-        _arrow(axes, (places[start].left + places[start].width, 27.5), (places[end].left, 27.5))
+        _arrow(axes, (places[start].left + places[start].width, 31.5), (places[end].left, 31.5))
     right = places["actions"].left + places["actions"].width / 2
     _arrow(axes, (right, places["actions"].bottom), (right, places["reward"].bottom + places["reward"].height))
-    _arrow(axes, (places["reward"].left, 6.5), (places["buffer"].left + places["buffer"].width, 6.5))
+    _arrow(axes, (places["reward"].left, 7.5), (places["buffer"].left + places["buffer"].width, 7.5))
     middle = places["heads"].left + places["heads"].width / 2
     _arrow(axes, (middle, places["buffer"].bottom + places["buffer"].height), (middle, places["heads"].bottom))
     return figure
@@ -69,18 +69,18 @@ def _boxes(dataset: xr.Dataset, environment: str, agent: str) -> dict[str, Box]:
     steps, every = own.get("gradient_steps", 1), own.get("update_every", 1)
     often = "every round" if every == 1 else f"every {every} rounds"
     return {
-        "posts": Box(0, 20, 17, 15, "post", (name.replace("_", " "), f"{int(count):,} posts")),
+        "posts": Box(0, 23, 17, 16, "post", (name.replace("_", " "), f"{int(count):,} posts")),
         "model": Box(
-            22, 20, 22, 15, "language model", (embeddings.parent.name, "frozen", SCALED[place.get("scaling", "none")])
+            22, 23, 22, 16, "language model", (embeddings.parent.name, "frozen", SCALED[place.get("scaling", "none")])
         ),
-        "heads": Box(49, 20, 25, 15, str(dataset["label"].sel(agent=agent).values), _heads(own, hidden, size)),
-        "actions": Box(79, 20, 21, 15, "action", (f"{words.actions[0]} or {words.actions[1]}", "greatest sampled value")),
-        "reward": Box(79, 0, 21, 13, "reward", _rewards(words)),
+        "heads": Box(49, 23, 25, 16, str(dataset["label"].sel(agent=agent).values), _heads(own, hidden, size)),
+        "actions": Box(79, 23, 21, 16, "action", (f"{words.actions[0]} or {words.actions[1]}", "greatest sampled value")),
+        "reward": Box(79, 0, 21, 16, "reward", _rewards(words)),
         "buffer": Box(
             43,
             0,
             31,
-            13,
+            16,
             "replay buffer",
             (
                 f"last {own.get('buffer_capacity', 10_000):,} rounds, each with its z",
@@ -101,7 +101,7 @@ def _heads(own: dict[str, Any], hidden: list[int], size: int) -> tuple[str, ...]
 
 def _rewards(words: moderation.Wording) -> tuple[str, ...]:
     free, hateful = (0.5 + words.free, 0.5 - words.hateful)
-    return (f"{words.actions[0]}: +0.5", f"{words.actions[1]}: free {free:+.2g}, hate {hateful:+.2g}")
+    return (f"{words.actions[0]}: +0.5", f"{words.actions[1]} free: {free:+.2g}", f"{words.actions[1]} hateful: {hateful:+.2g}")
 
 
 def _box(axes: Axes, box: Box, colour: tuple[float, ...]) -> None:

@@ -46,5 +46,5 @@ def draw(dataset: xr.Dataset) -> Figure:
         row[0].set_ylabel("posts reviewed so far" if len(environments) == 1 else f"{title}\n\nposts reviewed so far")
     for axes in panels[:-1].flat:
         axes.set_xlabel("")
-    style.legend_below(figure)
+    style.legend_above(figure)
     return figure

@@ -212,10 +212,10 @@ def legend(figure: Figure, axes: Axes | None = None, **options) -> None:
         axes.legend(drawn.values(), drawn.keys(), loc="center left", **options)
 
 
-def legend_below(figure: Figure, columns: int = 4) -> None:
-    """One legend for all panels, below them: for figures as wide as the page."""
+def legend_above(figure: Figure, columns: int = 4) -> None:
+    """One legend for all panels, above them: for figures as wide as the page."""
     drawn = {text: handle for panel in figure.axes for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)}
-    figure.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=min(columns, len(drawn)))
+    figure.legend(drawn.values(), drawn.keys(), loc="outside upper center", ncols=min(columns, len(drawn)))
 
 
 def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
