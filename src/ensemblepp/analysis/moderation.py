@@ -96,9 +96,10 @@ def accuracy(dataset: xr.Dataset, environment: str, regret: xr.DataArray, optima
 
 def constant_accuracy(dataset: xr.Dataset, environment: str, action: int) -> xr.DataArray:
     """The same (seed, time) of always taking one action."""
-    words, time = wording(dataset, environment), dataset["time"]
+    words = wording(dataset, environment)
     regret = dataset["constant_regret"].sel(environment=environment, action_index=action, drop=True)
-    return accuracy(dataset, environment, regret, time - (regret / (words.free, words.hateful)[action]).round())
+    wrong = regret / (words.free, words.hateful)[action]
+    return 1 - (0 * wrong if action and words.reviews else wrong) / dataset["time"]
 
 
 def ceiling_accuracy(dataset: xr.Dataset, environment: str) -> xr.DataArray:
