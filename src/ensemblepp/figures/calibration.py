@@ -23,18 +23,17 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = [str(name) for name in dataset["environment"].values]
     columns = min(3, len(environments))
     rows = -(-len(environments) // columns)
-    figure, panels = plt.subplots(rows, columns, figsize=(1.75 + 2.5 * columns, 0.7 + 2.4 * rows), squeeze=False)
+    figure, panels = plt.subplots(rows, columns, figsize=(min(6.75, 1.9 + 2.6 * columns), 0.5 + 2.4 * rows), squeeze=False)
     for axes, environment in zip(panels.flat, environments, strict=False):
         for runs, look in style.curves(dataset):
             run = runs.sel(environment=environment)
             if (run["spread"] > 0).any() and run["error"].notnull().any():
                 _points(axes, run, look)
-        shown = [line.get_xdata() for line in axes.lines]
-        ends = (min(map(min, shown)), max(map(max, shown))) if shown else (0.1, 1.0)
-        axes.plot(ends, ends, color="0.4", linewidth=1, linestyle=":", label="error = spread")
-        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
-            scale("log")
-            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+        ends = [_ends([getattr(line, f"get_{axis}data")() for line in axes.lines]) for axis in "xy"]
+        axes.plot(ends[0], ends[0], color="0.4", linewidth=1, linestyle=":", label="error = spread")
+        for axis, name, (lowest, highest) in zip((axes.xaxis, axes.yaxis), "xy", ends, strict=True):
+            axes.set(**{f"{name}scale": "log", f"{name}lim": (lowest / 1.6, highest * 1.6)})
+            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5) if highest < 20 * lowest else (1, 3)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("predicted spread")
@@ -42,7 +41,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_title(str(dataset["title"].sel(environment=environment).values))
     for axes in list(panels.flat)[len(environments) :]:
         axes.set_axis_off()
-    style.legend_above(figure)
+    style.legend(figure)
     return figure
 
 
@@ -64,9 +63,16 @@ def groups(run: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     return found[0], found[1]
 
 
+def _ends(drawn: list[np.ndarray]) -> tuple[float, float]:
+    """The least and the greatest of what is drawn along an axis."""
+    values = np.concatenate(drawn) if drawn else np.array([0.1, 1.0])
+    return float(np.nanmin(values)), float(np.nanmax(values))
+
+
 def _points(axes: Axes, run: xr.Dataset, look: dict) -> None:
     spread, error = groups(run)
     place, (mean, lower, upper) = np.nanmean(spread, axis=1), mean_interval(error, axis=1)
-    axes.plot(place, mean, color=look["colour"], label=look["label"], marker="o", markersize=4, linewidth=1.2)
+    line = {"linestyle": look["linestyle"], "marker": "o", "markersize": 4, "linewidth": 1.2}
+    axes.plot(place, mean, color=look["colour"], label=look["label"], **line)
     known = np.isfinite(lower) & (lower > 0)
     axes.vlines(place[known], lower[known], upper[known], color=look["colour"], linewidth=1)
