@@ -90,7 +90,7 @@ def test_workload_panels_show_reviews_and_both_baselines():
         reviewed = study.taken[place].cumsum(axis=1)[:, TIME - 1].mean(axis=0)
         np.testing.assert_allclose(line(axes, label), reviewed, rtol=1e-6)
         missed = (~study.hateful & ~study.taken[place]).sum(axis=1)
-        assert axes.get_title() == f"{label}: accuracy {1 - missed.mean() / TIME[-1]:.1%}"
+        assert axes.get_title() == f"{label}\naccuracy {1 - missed.mean() / TIME[-1]:.1%}"
         for name, of in moderation.BASELINES.items():
             expected = of(study.data, "posts", study.data["seed"] * 0 + missed).mean("seed")
             np.testing.assert_allclose(line(axes, name), expected, rtol=1e-6)

@@ -32,14 +32,14 @@ def draw(dataset: xr.Dataset) -> Figure:
             run = runs.sel(environment=environment)
             found = moderation.decisions(dataset, environment, run["regret"], run["optimal"])
             missed = found.missed.isel(time=-1, drop=True).transpose("seed")
-            style.band(axes, found.taken, **look)
+            style.band(axes, found.taken, **look | {"linestyle": "-"})
             for name, reviews in moderation.BASELINES.items():
                 colour, line = LINES[name]
                 style.band(
                     axes, reviews(dataset, environment, missed), colour=colour, label=name, linestyle=line, linewidth=1.3
                 )
             accuracy = float(1 - missed.mean() / dataset.attrs["horizon"])
-            axes.set_title(f"{look['label']}: accuracy {accuracy:.1%}", fontsize=8.5)
+            axes.set_title(f"{look['label']}\naccuracy {accuracy:.1%}", fontsize=8.5)
             style.round_axis(axes, dataset.attrs["horizon"])
         style.linear_axis(row[0])
         title = str(dataset["title"].sel(environment=environment).values)
