@@ -37,6 +37,8 @@ def environment_entry(kind: str, folder: Path) -> dict:
     if kind == "moderation":
         data = xr.Dataset({"embedding": (("post", "feature"), source.normal(size=(40, 3))), "label": ("post", labels)})
         write_dataset(data, folder / "data/embeddings/tiny/hate_speech-40.nc")
+        judged = xr.Dataset({"free": ("post", source.random(40)), "label": ("post", labels)})
+        write_dataset(judged, folder / "data/ceilings/tiny/hate_speech-40-none.nc")
     if kind == "moderation_tokens":
         tiny_posts.posts(folder / "data/tokens/tiny/hate_speech-40.nc")
         if not (folder / "data/models/tiny").exists():

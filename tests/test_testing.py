@@ -15,10 +15,11 @@ from ensemblepp import registry
 from ensemblepp.bandit import Choice, Decisions, LinearInstance, Outcome
 from ensemblepp.data import table
 from ensemblepp.environments.candidates import Quadratic
-from ensemblepp.environments.contextual import Contextual, unit_rows
+from ensemblepp.environments.contextual import Contextual
 from ensemblepp.environments.linear_finite import LinearFinite
 from ensemblepp.environments.linear_sphere import LinearSphere
 from ensemblepp.environments.pool import Rounds
+from ensemblepp.environments.scaling import unit_rows
 from ensemblepp.randomness.streams import generator
 from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.testing import check_agent, check_environment

@@ -25,6 +25,15 @@ DATASETS = {
     "mushroom": "ensemblepp.data.mushroom",
     "shuttle": "ensemblepp.data.shuttle",
     "hate_speech": "ensemblepp.data.hate_speech",
+    "davidson": "ensemblepp.data.davidson",
+    "hatecheck": "ensemblepp.data.hatecheck",
+}
+
+#: kind of a data set of the user's -> the module that prepares it
+OWN_DATASETS = {
+    "table": "ensemblepp.data.table",
+    "posts": "ensemblepp.data.posts",
+    "hate_speech": "ensemblepp.data.hate_speech",
 }
 
 #: kind of an agent -> "module:Class"

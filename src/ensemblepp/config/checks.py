@@ -15,7 +15,6 @@ from ensemblepp.config import datasets, laws, own_code
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import (
-    CLASSIFIED,
     ClassificationEnvironment,
     CustomEnvironment,
     LinearSphereEnvironment,
@@ -28,7 +27,6 @@ from ensemblepp.config.resolution import ARTEFACTS, Config, own_values, with_opt
 from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
-from ensemblepp.data.table import rows_available
 from ensemblepp.errors import one_of
 from ensemblepp.randomness.distributions import is_taken
 
@@ -63,7 +61,7 @@ def in_words(fault: Mapping[str, Any]) -> str:
     where = [str(part) for part in fault["loc"] if part != "[key]"]
     file = FILES.get(where[0], "config/config.yaml") if where else "config/config.yaml"
     # pydantic puts the discriminator's value into the location of a tagged union; the file has no such level
-    if where[:1] in (["environments"], ["agents"]) and len(where) > 2:
+    if where[:1] in (["environments"], ["datasets"], ["agents"]) and len(where) > 2:
         del where[2]
     found = "" if isinstance(fault["input"], Mapping) else f"found {fault['input']!r}: "
     message = fault["msg"].removeprefix("Value error, ")
@@ -108,8 +106,10 @@ def _check_environments(config: Config) -> Iterator[str]:
                 yield f"{where}.inputs: found {environment.inputs}: {environment.class_path} takes no inputs"
             if not environment.inputs and "inputs" in takes.required:
                 yield f"{where}.inputs: field required: {environment.class_path} has no default for it"
-        if isinstance(environment, ClassificationEnvironment):
-            allowed = [*CLASSIFIED, *config.datasets]
+        if isinstance(environment, ClassificationEnvironment | ModerationEnvironment):
+            posts = isinstance(environment, ModerationEnvironment)
+            published = datasets.POSTS if posts else datasets.CLASSIFIED
+            allowed = [*published, *(own for own, dataset in config.datasets.items() if dataset.of_posts == posts)]
             yield from _unknown(f"{FILES['environments']}: environments.{name}.dataset", [environment.dataset], allowed)
         model = getattr(environment, "language_model", None)
         if model is not None and model not in config.language_models:
@@ -290,12 +290,14 @@ def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Itera
         yield f"{where}: found {horizon}: environment '{name}' can be played for {longest} rounds at most"
     if not hasattr(environment, "passes"):
         return
-    table = config.datasets.get(environment.dataset)
-    if table is None and environment.dataset in registry.DATASETS:
+    own = config.datasets.get(environment.dataset)
+    if own is not None:
+        rows = own.rows_available(config.mirror_folder)
+    elif environment.dataset in registry.DATASETS:
         rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
-    elif table is not None and Path(table.file).is_file():
-        rows = rows_available(table.file)
     else:
+        return
+    if rows is None:
         return
     if isinstance(environment, ModerationEnvironment | TokenModerationEnvironment):
         if environment.posts > rows:

@@ -54,9 +54,14 @@ def _variables(config: Config, study: Study, environment: str) -> set[str] | Non
     names = set(needs.ALWAYS)
     if isinstance(place, ClassificationEnvironment | ModerationEnvironment | TokenModerationEnvironment):
         names.add("constant_regret")
+    if isinstance(place, ModerationEnvironment):
+        policies = ("ceiling", "threshold") if place.actions == "remove_or_review" else ("ceiling",)
+        names |= {f"{policy}_{what}" for policy in policies for what in ("regret", "optimal")}
     for model in models:
         if isinstance(model, TrainingModel):
             names |= {"loss", "spread", "explored"} | ({"seconds"} if model.timed else set())
+            # others do not say what reward they expect
+            names |= {"error"} if model.family == "linear_heads" else set()
         if isinstance(model, LinearEnsembleAgent) and model.track_covariance:
             names |= {"tracking_low", "tracking_high"}
     return names

@@ -12,7 +12,7 @@ from ensemblepp import devices, figures, registry, tables
 from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
-from ensemblepp.config.datasets import Table
+from ensemblepp.config.datasets import Dataset
 from ensemblepp.config.environments import Environment, LanguageModel
 from ensemblepp.config.fields import MAX_BLOCK, MAX_HORIZON, MAX_SEED
 from ensemblepp.config.laws import OwnLaw, written_out
@@ -45,7 +45,7 @@ class ResolvedAgent:
 class Config(Settings):
     """Everything that the YAML files declare."""
 
-    datasets: dict[str, Table] = Field({})
+    datasets: dict[str, Dataset] = Field({})
     language_models: dict[str, LanguageModel] = Field({})
     environments: dict[str, Environment] = Field({})
     protocols: dict[str, dict[str, dict[str, Any]]] = Field(
@@ -73,6 +73,10 @@ class Config(Settings):
     @property
     def skips_unreachable(self) -> bool:
         return self.on_unreachable == "skip" or (self.on_unreachable == "auto" and self.scale != "paper")
+
+    def published(self, dataset: str) -> str | None:
+        """The published data set whose raw files a data set is made from; None: it is made from a file of the user's."""
+        return self.datasets[dataset].published if dataset in self.datasets else dataset
 
     def active_studies(self) -> dict[str, Study]:
         """The studies that the present scale runs."""

@@ -28,6 +28,7 @@ RESERVED = frozenset(
         "constant_regret",
         "ensemble_size",
         "environment",
+        "error",
         "optimal",
         "perturbation",
     }

@@ -214,6 +214,7 @@ _MADE = {
     "language_model": ("language model", "language models"),
     "tokenise": ("file of tokens", "files of tokens"),
     "embed": ("file of embeddings", "files of embeddings"),
+    "ceiling": ("supervised ceiling", "supervised ceilings"),
     "simulate": ("run block", "run blocks"),
     "aggregate": ("dataset", "datasets"),
     "present": ("study's figures and tables", "studies' figures and tables"),
