@@ -309,7 +309,7 @@ REPLACEMENTS: dict[str, tuple[str, str | None, str]] = {
     "caption": ("workflow/report/linear_regret.rst", None, "Edited."),
     "packages": ("environment.yml", None, "# edited"),
     "dependencies of the environment": ("environment.yml", "dependencies:", "dependencies:\n  - make"),
-    "resources of a rule": ("workflow/rules/simulate.smk", "mem_mb=2000", "mem_mb=2001"),
+    "resources of a rule": ("workflow/rules/simulate.smk", "mem_mb=memory_of", "mem_mb=2001"),
     "message of a rule": ("workflow/rules/aggregate.smk", "aggregate study {", "bring together study {"),
     "profile": ("profiles/default/config.yaml", "keep-going: true", "keep-going: true\nset-resources: {simulate: {mem_mb: 1}}"),
     "agent that no study names": ("config/agents.yaml", None, "  idle: {kind: greedy, label: Idle}"),

@@ -133,9 +133,12 @@ def priority_of(wildcards):
     return PRIORITIES(block(wildcards))
 
 
-def memory_of(wildcards):
-    """Megabytes of a run block: an agent that trains a language model holds it four times, and what a minibatch leaves of it."""
-    return 8000 if "folder" in block(wildcards).spec["agent"]["options"] else 2000
+def memory_of(wildcards, attempt):
+    """Megabytes of a run block: an agent that trains a language model holds it four times, and what a minibatch leaves of it.
+
+    A job that ran out of memory is sent again with more.
+    """
+    return (8000 if "folder" in block(wildcards).spec["agent"]["options"] else 3000) * attempt
 
 
 def run_files(wildcards):

@@ -14,9 +14,6 @@ from ensemblepp.errors import ResultError
 #: Kind of an agent that trains the language model -> of the same agent on its embeddings.
 FROZEN = {"text_greedy": "greedy", "text_ensemblepp": "neural_ensemblepp", "text_ensembleplus": "ensembleplus"}
 
-#: Regret of a mistake: to block a free post, and to publish a hateful one.
-MISTAKES = (0.5, 1.0)
-
 
 class Backbone(NamedTuple):
     """A language model and the environments that give its embeddings and its tokens."""
@@ -79,10 +76,3 @@ def runs_of(dataset: xr.Dataset, environment: str, agent: str, size: int) -> xr.
     ran = runs["regret"].notnull().any(["seed", "time"])
     reference, perturbation = (int(place) for place in ran.argmax(["reference", "perturbation"]).values())
     return runs.isel(reference=reference, perturbation=perturbation)
-
-
-def constant_accuracy(dataset: xr.Dataset, environment: str) -> xr.DataArray:
-    """Share of right decisions so far (seed, time) of blocking or of publishing all posts: what is right more often."""
-    regret = dataset["constant_regret"].sel(environment=environment)
-    shares = [1 - regret.sel(action_index=action, drop=True) / cost / dataset["time"] for action, cost in enumerate(MISTAKES)]
-    return max(shares, key=lambda share: float(share.isel(time=-1).mean()))

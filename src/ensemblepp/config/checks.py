@@ -106,8 +106,8 @@ def _check_environments(config: Config) -> Iterator[str]:
                 yield f"{where}.inputs: found {environment.inputs}: {environment.class_path} takes no inputs"
             if not environment.inputs and "inputs" in takes.required:
                 yield f"{where}.inputs: field required: {environment.class_path} has no default for it"
-        if isinstance(environment, ClassificationEnvironment | ModerationEnvironment):
-            posts = isinstance(environment, ModerationEnvironment)
+        if isinstance(environment, ClassificationEnvironment | ModerationEnvironment | TokenModerationEnvironment):
+            posts = not isinstance(environment, ClassificationEnvironment)
             published = datasets.POSTS if posts else datasets.CLASSIFIED
             allowed = [*published, *(own for own, dataset in config.datasets.items() if dataset.of_posts == posts)]
             yield from _unknown(f"{FILES['environments']}: environments.{name}.dataset", [environment.dataset], allowed)

@@ -178,9 +178,9 @@ class TokenModerationEnvironment(EnvironmentModel):
     #: publish and block
     actions: ClassVar[int] = 2
     kind: Literal["moderation_tokens"]
-    dataset: Literal["hate_speech"] = Field("hate_speech", description="the posts")
+    dataset: str = Field("hate_speech", description="hate_speech, davidson or hatecheck, or posts under `datasets`")
     language_model: str = Field(description="a name under language_models, whose tokenizer is used")
-    posts: Length = Field(description="distinct posts in the stream, which is that of kind moderation with as many posts")
+    posts: Length = Field(description="posts in the stream, which is that of kind moderation with as many posts")
     passes: Count = Field(1, description="how often every post may be shown")
 
     def options(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _variables(config: Config, study: Study, environment: str) -> set[str] | Non
         if isinstance(model, TrainingModel):
             names |= {"loss", "spread", "explored"} | ({"seconds"} if model.timed else set())
             # others do not say what reward they expect
-            names |= {"error"} if model.family == "linear_heads" else set()
+            names |= {"error"} if model.family == "linear_heads" or model.reads == "tokens" else set()
         if isinstance(model, LinearEnsembleAgent) and model.track_covariance:
             names |= {"tracking_low", "tracking_high"}
     return names

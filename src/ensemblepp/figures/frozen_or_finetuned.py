@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from ensemblepp.analysis import backbones
+from ensemblepp.analysis import backbones, moderation
 from ensemblepp.figures import style
-from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, GREY, START
+from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CEILING, DARK, GREY, has_ceiling, later
 
 NEEDS = {
     "environments": ["moderation", "moderation_tokens"],
@@ -20,12 +20,15 @@ NEEDS = {
 
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """One panel per language model: dashed lines are frozen, solid ones fine-tuned, grey is the best constant action."""
+    """One panel per language model: dashed lines are frozen, solid ones fine-tuned; floor and ceiling are dotted.
+
+    The floor is the constant action that is right more often, the ceiling a supervised fit to the frozen embeddings.
+    """
     models = backbones.backbones(dataset)
     agents = list(backbones.pairs(dataset))
-    rows = -(-len(models) // 2)
-    figure, panels = plt.subplots(rows, 2, figsize=(6.75, 0.3 + 2.4 * rows), squeeze=False, sharey=True)
-    later = (dataset["time"] >= dataset.attrs["horizon"] * START).values
+    columns = min(2, len(models))
+    rows = -(-len(models) // columns)
+    figure, panels = plt.subplots(rows, columns, figsize=(6.75, 0.9 + 2.4 * rows), squeeze=False, sharey=True)
     for place, (axes, model) in enumerate(zip(panels.flat, models, strict=False)):
         for position, pair in enumerate(agents):
             size = f", M = {pair.ensemble_size}" if _several(agents, pair) else ""
@@ -34,20 +37,24 @@ def draw(dataset: xr.Dataset) -> Figure:
                 (model.tuned, pair.tuned, "fine-tuned", "-"),
             ):
                 run = backbones.runs_of(dataset, environment, agent, pair.ensemble_size)
-                accuracy = (run["optimal"] / run["time"]).isel(time=later)
                 look = {"colour": style.colour(pair.label, position), "linestyle": line}
-                style.band(axes, accuracy, label=f"{pair.label}{size}, {words}", **look)
-        best = backbones.constant_accuracy(dataset, model.tuned).mean("seed").isel(time=later)
+                style.band(axes, later(run["optimal"] / run["time"]), label=f"{pair.label}{size}, {words}", **look)
+        shares = [later(moderation.constant_accuracy(dataset, model.tuned, action)).mean("seed") for action in (0, 1)]
+        best = max(shares, key=lambda share: float(share[-1]))
         axes.plot(best["time"], best, color=GREY, linestyle=":", linewidth=1.3, label=BEST_CONSTANT)
+        if has_ceiling(dataset, model.frozen):
+            reached = later(moderation.ceiling_accuracy(dataset, model.frozen))
+            style.band(axes, reached, colour=DARK, label=CEILING, linewidth=1.2, linestyle=(0, (1, 1)))
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.set_ylabel("" if place % 2 else "accuracy so far")
+        axes.set_ylabel("" if place % columns else "accuracy so far")
         style.round_axis(axes, dataset.attrs["horizon"])
         axes.set_title(model.title)
+    for axes in list(panels.flat)[len(models) :]:
+        axes.set_axis_off()
     # intervals of few seeds would leave nothing else
     shown = np.concatenate([line.get_ydata() for axes in panels.flat for line in axes.get_lines()])
-    panels[0, 0].set_ylim(max(0, shown.min() - 0.05), min(1, shown.max() + 0.05))
-    free = list(panels.flat)[len(models) :]
-    style.legend(figure, free[0] if free else None)
+    panels[0, 0].set_ylim(max(0, shown.min() - 0.05), min(1.01, shown.max() + 0.05))
+    style.legend_above(figure)
     return figure
 
 
