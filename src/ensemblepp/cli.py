@@ -158,6 +158,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_code(command)
     command.set_defaults(command=_embed)
 
+    command = commands.add_parser("tokenise", help="posts to tokens by a language model's tokenizer")
+    command.add_argument("--prepared", type=Path, required=True, help="the prepared posts")
+    command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
+    command.add_argument("--posts", type=whole(1, LARGEST), required=True, help="how many posts, from the first")
+    command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
+    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
+    _add_code(command)
+    command.set_defaults(command=_tokenise)
+
     command = commands.add_parser("ceiling", help="what a supervised fit makes of embedded posts, each by a fit without it")
     command.add_argument("--embeddings", type=Path, required=True, help="the file of embeddings")
     words = "how an agent is shown them: as they are, of norm 1, or features of mean 0 and variance 1"
@@ -468,6 +477,16 @@ def _embed(options: argparse.Namespace) -> None:
             threads=options.threads,
             code=current("ensemblepp.text.forward"),
             on_text=progress.step,
+        )
+
+
+def _tokenise(options: argparse.Namespace) -> None:
+    output(options.output, [".nc"])
+    from ensemblepp.text.tokens import tokenise_posts
+
+    with _unedited(options.code, ["ensemblepp.text.tokens"], options.output):
+        tokenise_posts(
+            options.prepared, options.output, folder=options.folder, posts=options.posts, max_tokens=options.max_tokens
         )
 
 

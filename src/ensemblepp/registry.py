@@ -17,6 +17,7 @@ ENVIRONMENTS = {
     "neural": "ensemblepp.environments.candidates:Neural",
     "classification": "ensemblepp.environments.classification:Classification",
     "moderation": "ensemblepp.environments.moderation:Moderation",
+    "moderation_tokens": "ensemblepp.environments.moderation_tokens:TokenModeration",
 }
 
 #: data set -> its module, with the surface that `ensemblepp.data` tells of
@@ -54,6 +55,9 @@ AGENTS = {
     "neural_ts": "ensemblepp.agents.neural.neural_ts:NeuralTS",
     "neural_linear": "ensemblepp.agents.neural.neural_linear:NeuralLinear",
     "dropout": "ensemblepp.agents.neural.dropout:Dropout",
+    "text_greedy": "ensemblepp.agents.text.greedy:TextGreedy",
+    "text_ensemblepp": "ensemblepp.agents.text.ensemblepp:TextEnsemblePlusPlus",
+    "text_ensembleplus": "ensemblepp.agents.text.ensembleplus:TextEnsemblePlus",
 }
 
 #: name of an engine -> module with `play(agent, environment, horizon, time, on_step, checkpoint)`

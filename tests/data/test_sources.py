@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ensemblepp.data import DATASETS, hate_speech, load, sources
+from ensemblepp.data import DATASETS, load, sources
 from ensemblepp.data.sources import RawFile, Source, reachable, reachable_all, retrieve
 from ensemblepp.errors import DataError, UnreachableError
 
@@ -228,8 +228,8 @@ def test_reachable_all_asks_for_every_raw_file_and_for_a_shared_archive_once(ser
         "hatespeech/hatecheck_test_suite_cases.csv": False,
     }
     assert server.asked.count(("HEAD", "/static/public/148/statlog+shuttle.zip")) == 1
-    posts = f"/datasets/ucberkeley-dlab/measuring-hate-speech/resolve/{hate_speech.REVISION}/measuring-hate-speech.parquet"
-    assert ("HEAD", posts) in server.asked
+    (posts,) = load("hate_speech").RAW
+    assert ("HEAD", posts.sources[0].url.removeprefix("{hub}")) in server.asked
 
 
 def test_base_urls_are_read_at_call_time(monkeypatch):

@@ -75,8 +75,8 @@ def test_the_screen_holds_a_line_per_job_and_the_reports_path_last(smoke):
     assert len(jobs) == total
     assert len(lines) < total + 60
     assert max(map(len, lines)) < 400, "no list of inputs"
-    report = smoke.folder / "results/smoke/report.html"
-    assert [line for line in lines if "report.html" in line] == lines[-1:] == [f"Report: {report}"]
+    assert [line for line in lines if "report.html" in line] == lines[-1:]
+    assert re.fullmatch(r"Report: /.+/results/smoke/report\.html", lines[-1])
 
 
 def test_the_report_stands_alone(smoke):
@@ -241,7 +241,7 @@ CODE: dict[str, Jobs] = {
     "runs/block": EVERYTHING,
     "runs/aggregate": shown(lambda study: True),
     "specification": shown(lambda study: True),
-    "storage/datasets": made_from(*CHECKED, *PREPARED, *EMBEDDINGS, *CEILINGS) | EVERYTHING,
+    "storage/datasets": made_from(*CHECKED, *PREPARED, "data/models/minilm/config.json", *EMBEDDINGS, *CEILINGS) | EVERYTHING,
     # what is presented
     "figures/style": drawn(lambda study: study.figures),
     "figures/laws_heatmap": drawn(lambda study: "laws_heatmap" in study.figures),

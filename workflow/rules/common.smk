@@ -133,6 +133,11 @@ def priority_of(wildcards):
     return PRIORITIES(block(wildcards))
 
 
+def memory_of(wildcards):
+    """Megabytes of a run block: an agent that trains a language model holds it four times, and what a minibatch leaves of it."""
+    return 8000 if "folder" in block(wildcards).spec["agent"]["options"] else 2000
+
+
 def run_files(wildcards):
     return [block.path for block in CONFIG.blocks(wildcards.study)]
 

@@ -19,9 +19,10 @@ from ensemblepp.config.environments import (
     CustomEnvironment,
     LinearSphereEnvironment,
     ModerationEnvironment,
+    TokenModerationEnvironment,
 )
 from ensemblepp.config.linear_agents import LinearEnsembleAgent, LinearUCBAgent
-from ensemblepp.config.neural_agents import NeuralAgentModel
+from ensemblepp.config.neural_agents import TrainingModel
 from ensemblepp.config.resolution import ARTEFACTS, Config, own_values, with_options
 from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
@@ -169,7 +170,7 @@ def _check_agents(config: Config) -> Iterator[str]:
 
 
 def _check_protocols(config: Config) -> Iterator[str]:
-    neural = [model for model in _agent_models() if issubclass(model, NeuralAgentModel)]
+    neural = [model for model in _agent_models() if issubclass(model, TrainingModel)]
     known = sorted({name for model in neural for name in model.model_fields} - {"kind", *PlayingModel.model_fields})
     kinds = {environment.kind for environment in config.environments.values()}
     for name, places in config.protocols.items():
@@ -244,6 +245,7 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
         yield from faults
         if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
+            yield from _partners(config, f"{place}.environments", study.agents, grid.environments)
             spheres = [name for name in grid.environments if isinstance(config.environments[name], LinearSphereEnvironment)]
             for agent in study.agents:
                 if spheres and isinstance(config.agents[agent], LinearUCBAgent):
@@ -257,6 +259,18 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
             continue
         for environment in grid.environments:
             yield from horizon_faults(config, f"{place}.horizon", grid.horizon, environment)
+
+
+def _partners(config: Config, where: str, agents: list[str], environments: list[str]) -> Iterator[str]:
+    """An agent that plays in none of a study's environments, or an environment that none of its agents plays in."""
+    for agent in agents:
+        if not any(config.plays(agent, environment) for environment in environments):
+            wanted = config.agents[config.runner(agent)].reads
+            yield f"{where}: agent '{agent}' plays in none of {', '.join(environments)}: it needs {wanted}"
+    for environment in environments:
+        if not any(config.plays(agent, environment) for agent in agents):
+            given = config.environments[environment].gives
+            yield f"{where}: found '{environment}': it gives {given}, which none of the agents reads"
 
 
 def _alike(where: str, key: str, words: Mapping[str, str]) -> Iterator[str]:
@@ -285,7 +299,7 @@ def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Itera
         return
     if rows is None:
         return
-    if isinstance(environment, ModerationEnvironment):
+    if isinstance(environment, ModerationEnvironment | TokenModerationEnvironment):
         if environment.posts > rows:
             yield (
                 f"{FILES['environments']}: environments.{name}.posts: found {environment.posts}: "

@@ -16,6 +16,8 @@ class EnvironmentModel(Model):
 
     #: the family of its class (`bandit.EnvironmentFamily`)
     family: ClassVar[EnvironmentFamily | None] = None
+    #: what an action is given as: its features, or the tokens of a text
+    gives: ClassVar[Literal["features", "tokens"]] = "features"
 
     title: str = Field(description="name in figures and tables")
 
@@ -168,6 +170,30 @@ class ModerationEnvironment(EnvironmentModel):
         return {"inputs": inputs, **self.model_dump(include={"scaling", "actions", "review_cost", "passes"})}
 
 
+class TokenModerationEnvironment(EnvironmentModel):
+    """Hate-speech moderation for agents that train the language model: a post is given as its tokens."""
+
+    family: ClassVar[EnvironmentFamily | None] = "pool"
+    gives: ClassVar[Literal["features", "tokens"]] = "tokens"
+    #: publish and block
+    actions: ClassVar[int] = 2
+    kind: Literal["moderation_tokens"]
+    dataset: Literal["hate_speech"] = Field("hate_speech", description="the posts")
+    language_model: str = Field(description="a name under language_models, whose tokenizer is used")
+    posts: Length = Field(description="distinct posts in the stream, which is that of kind moderation with as many posts")
+    passes: Count = Field(1, description="how often every post may be shown")
+
+    def options(self) -> dict[str, Any]:
+        tokens = f"data/tokens/{self.language_model}/{self.dataset}-{self.posts}.nc"
+        # not the class but the agents that play here read the model
+        inputs = {"tokens": tokens, "model": f"{self.model_folder()}/config.json"}
+        return {"inputs": inputs, "passes": self.passes}
+
+    def model_folder(self) -> str:
+        """Where the language model lies."""
+        return f"data/models/{self.language_model}"
+
+
 class CustomEnvironment(EnvironmentModel):
     """An environment of your own: any class with the interface of `ensemblepp.bandit.Environment`."""
 
@@ -199,6 +225,7 @@ Environment = Annotated[
     | NeuralEnvironment
     | ClassificationEnvironment
     | ModerationEnvironment
+    | TokenModerationEnvironment
     | CustomEnvironment,
     Field(discriminator="kind"),
 ]

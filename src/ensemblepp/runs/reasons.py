@@ -212,6 +212,7 @@ _MADE = {
     "check": ("check of raw files", "checks of raw files"),
     "prepare": ("prepared data set", "prepared data sets"),
     "language_model": ("language model", "language models"),
+    "tokenise": ("file of tokens", "files of tokens"),
     "embed": ("file of embeddings", "files of embeddings"),
     "ceiling": ("supervised ceiling", "supervised ceilings"),
     "simulate": ("run block", "run blocks"),
