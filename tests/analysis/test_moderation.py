@@ -51,7 +51,7 @@ def test_accuracy_in_both_wordings():
             right = ~study.hateful if acts else study.hateful
             right = np.ones_like(right) if acts and actions == "remove_or_review" else right
             found = moderation.constant_accuracy(study.data, "posts", action).transpose("seed", "time")
-            np.testing.assert_allclose(found.values, so_far(right) / TIME, rtol=1e-12)
+            np.testing.assert_allclose(found.values, so_far(right) / TIME, rtol=1e-12, atol=1e-12)
 
 
 def test_the_share_of_the_way_by_hand():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
@@ -45,7 +47,8 @@ def draw(dataset: xr.Dataset) -> Figure:
             axes.plot(mean, row, marker="o", color=look["colour"], markersize=4.5)
             if np.isfinite(lower):
                 axes.hlines(row, max(lower, LOWEST), upper, color=look["colour"], linewidth=1.4)
-        axes.set_title(str(dataset["title"].sel(environment=environment).values))
+        title = str(dataset["title"].sel(environment=environment).values)
+        axes.set_title(textwrap.fill(title, 60 // len(environments)), fontsize=8.5)
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.tick_params(axis="x", labelsize=7.5)
         axes.grid(axis="y", linewidth=0.4, color="0.9")
