@@ -1,5 +1,7 @@
 """How fast and exact embedding is: python bench/text.py [smollm2 | minilm] prints rows E1 to E6, measured in one run.
 
+`python bench/text.py finetuning` prints rows F1 to F4 of training MiniLM instead.
+
 CPU time of one thread, the best of turns taken by what is compared, so that a busy machine does the same to all of them; only
 ratios travel between machines. The loop that it is compared with is what a tutorial writes: float32, batches of 32, every text
 padded to 128 tokens. Posts are those of the folder ENSEMBLEPP_MIRROR; nothing of a text is shown. With `gpu` as the last word
@@ -26,11 +28,14 @@ import numpy as np
 import torch
 import xarray as xr
 
+from ensemblepp.agents.text import backbone
+from ensemblepp.agents.text.greedy import TextGreedy
 from ensemblepp.data import hate_speech
 from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.text import precision
 from ensemblepp.text.embedding import Embedder, embed_posts
 from ensemblepp.text.language_models import acquire
+from ensemblepp.text.tokens import tokenised
 
 #: Name -> where the model is, and its pooling.
 MODELS = {
@@ -162,6 +167,65 @@ def embedding(name: str, device: str, folder: Path) -> None:
         )
 
 
+def finetuning(device: str, folder: Path) -> None:
+    """Rows F1 to F4: MiniLM, minibatches of 32 real posts, as the released code trains."""
+    source, pooling = MODELS["minilm"]
+    acquire(source, folder / "minilm")
+    token, length = tokenised(texts(POSTS), folder / "minilm", 512)
+    options = {"learning_rate": 1e-4, "batch_size": 32, "weight_decay": 0.1, "buffer_capacity": 10_000, "gradient_steps": 1}
+    options |= {"folder": folder / "minilm", "pooling": pooling, "actions": 2, "warm_up": 20, "update_every": 10}
+    agents = {
+        name: TextGreedy((0,), dimension=2 * (1 + token.shape[1]), horizon=1, device=device, precision=name, **options)
+        for name in ("float32", *(("bfloat16",) if precision.has_bfloat16(device) else ()))
+    }
+    drawn = np.random.default_rng(0).integers(POSTS, size=(TURNS, 32))
+    contexts = np.concatenate([length[:, None], token], axis=1).astype(np.float32)
+    # each post under action 0
+    batches = [torch.from_numpy(np.pad(contexts[rows], ((0, 0), (0, contexts.shape[1])))).to(device)[None] for rows in drawn]
+    reward, extra = torch.ones(1, 32, device=device), torch.empty(1, 32, 0, device=device)
+
+    def step(name: str = "float32") -> None:
+        agent = agents[name]
+        for batch in batches:
+            agent.flat.grad.zero_()
+            agent.loss_of(batch, reward, extra, 0).sum().backward()
+            agent._step()
+
+    def padded() -> None:
+        kept = dict(backbone.PASS_TOKENS)
+        backbone.PASS_TOKENS.update(dict.fromkeys(kept, 10**9))
+        step()
+        backbone.PASS_TOKENS.update(kept)
+
+    @torch.no_grad()
+    def act() -> None:
+        for place in range(32):
+            agents["float32"].trunk(batches[0][:, place : place + 1])
+
+    step()
+    seconds = in_turns({"ours": step, "one pass": padded, "act": act}, device)
+    model = agents["float32"]._models[0]
+    lengths = [int(count) for rows in drawn for count in length[np.unique(rows)]]
+    peak = products_peak(device)
+    # a gradient takes twice what the hidden states take
+    rate = 3 * work(layers(model), model, lengths) / seconds["ours"] / 1e9
+    print(f"minilm on {device}: {TURNS} minibatches of 32 posts, {np.mean(lengths):.1f} tokens on average")
+    print(
+        f"F1  steps per second: {TURNS / seconds['ours']:.2f}, in one pass padded to the longest post: "
+        f"{TURNS / seconds['one pass']:.2f}, {seconds['one pass'] / seconds['ours']:.2f} x"
+    )
+    print(f"F2  {rate:.0f} GFLOP/s of {peak:.0f}, without padding counted: {rate / peak:.0%} of a product's peak")
+    print(f"F3  posts that are acted on per second: {32 / seconds['act']:.1f}")
+    ten = 10 * seconds["act"] / 32 + seconds["ours"] / TURNS
+    print(f"    so a round with a step every tenth takes {ten / 10:.3f} s, and 10,000 of them {ten / 3.6:.2f} hours")
+    if "bfloat16" in agents:
+        step("bfloat16")
+        half = in_turns({"bfloat16": lambda: step("bfloat16")}, device)["bfloat16"]
+        print(f"F4  bfloat16 takes {half / seconds['ours']:.2f} x the time of float32")
+    else:
+        print("F4  no instructions for bfloat16 here")
+
+
 def difference(found: np.ndarray, expected: np.ndarray) -> float:
     """The largest distance of two vectors, relative to the norm."""
     return float(np.max(np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)))
@@ -187,6 +251,10 @@ def main() -> None:
         return
     words = sys.argv[1:]
     device = "cuda" if words[-1:] == ["gpu"] else "cpu"
+    if words[:1] == ["finetuning"]:
+        with tempfile.TemporaryDirectory() as folder:
+            finetuning(device, Path(folder))
+        return
     for name in [word for word in words if word != "gpu"] or MODELS:
         with tempfile.TemporaryDirectory() as folder:
             embedding(name, device, Path(folder))

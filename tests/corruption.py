@@ -87,7 +87,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     prepared = Path("data/prepared/shuttle.nc")
     inputs = block.spec["environment"]["options"] | {"inputs": {"data": str(prepared)}}
     environment_entry("moderation", folder)
-    (embeddings,) = Path("data/embeddings").rglob("*.nc")
+    (embeddings,), (ceiling,) = (list(Path(f"data/{kind}").rglob("*.nc")) for kind in ("embeddings", "ceilings"))
 
     simulation, checkpoint = blocks.build(block.spec), Checkpoint("run.checkpoint", "key", every=0)
     fresh = list(simulation)
@@ -159,6 +159,10 @@ def kinds(folder: Path) -> dict[str, Kind]:
             lambda path: Moderation((0,), inputs={"embeddings": path}, scaling="unit", passes=1).table,
         ),
         "vectors that are kept": Kind([kept], taken),
+        "supervised ceiling": Kind(
+            [ceiling],
+            lambda path: Moderation((0,), inputs={"embeddings": embeddings, "ceiling": path}, scaling="unit", passes=1).table,
+        ),
         "JSON of checked data": Kind([checked], read_json),
         "checkpoint": Kind([Path("run.checkpoint")], resumed),
         "language model": Kind(sorted(Path("model").iterdir()), verified),

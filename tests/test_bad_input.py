@@ -318,11 +318,14 @@ COMMANDS = {
     ("aggregate", "--study", "linear", "--output", "o.xlsx"): (1, "output: found 'o.xlsx': must end in .nc"),
     ("language-model", "--spec", "x", "--folder", "f"): (2, "argument --spec: found 'x': must be JSON"),
     ("language-model", "--spec", "{}", "--folder", "f"): (1, "--spec: source: field required"),
-    ("check-data", "--dataset", "x", "--table", "z", "--output", "o.json", "r"): (
+    ("check-data", "--dataset", "x", "--declared", "z", "--output", "o.json", "r"): (
         2,
-        "argument --table: found 'z': must be JSON",
+        "argument --declared: found 'z': must be JSON",
     ),
-    ("check-data", "--dataset", "x", "--table", '{"a": 3}', "--output", "o.json", "r"): (1, "--table: label: field required"),
+    ("check-data", "--dataset", "x", "--declared", '{"a": 3}', "--output", "o.json", "r"): (
+        1,
+        "--declared: label: field required",
+    ),
     ("check-data", "--dataset", "mushrom", "--output", "o.json", "r"): (1, "did you mean 'mushroom'?"),
     ("report", "--config", "z"): (2, "argument --config: found 'z': must be JSON"),
     ("report", "--config", "[]"): (2, "argument --config: found '[]': must be a mapping as JSON"),

@@ -1,4 +1,4 @@
-# Language models into local folders, once; posts to vectors, once.
+# Language models into local folders, once; posts to vectors or to tokens, once.
 rule language_model:
     output:
         "data/models/{model}/config.json",
@@ -53,3 +53,29 @@ rule embed:
         "python -m ensemblepp --threads {threads} embed --prepared {input.posts:q} --folder {params.folder:q}"
         " --posts {wildcards.posts} --pooling {params.pooling} --max-tokens {params.max_tokens}"
         " --precision {params.precision} --device {params.device} --code {params.code} --output {output:q} 2> {log:q}"
+
+
+rule tokenise:
+    input:
+        posts="data/prepared/{dataset}.nc",
+        model="data/models/{model}/config.json",
+    output:
+        "data/tokens/{model}/{dataset}-{posts}.nc",
+    log:
+        "logs/data/tokenise/{model}/{dataset}-{posts}.log",
+    benchmark:
+        "logs/data/benchmarks/tokenise/{model}/{dataset}-{posts}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        folder=subpath(input.model, parent=True),
+        max_tokens=lambda wildcards: CONFIG.language_models[wildcards.model].max_tokens,
+        code=fingerprint("ensemblepp.text.tokens"),
+    message:
+        "tokenise {wildcards.posts} posts of {wildcards.dataset} for {wildcards.model}"
+    shell:
+        "python -m ensemblepp tokenise --prepared {input.posts:q} --folder {params.folder:q} --posts {wildcards.posts}"
+        " --max-tokens {params.max_tokens} --code {params.code} --output {output:q} 2> {log:q}"
