@@ -114,6 +114,13 @@ def test_little_is_padded():
     assert padded(500, 500) == padded(499, 500) == 500
 
 
+def test_a_model_of_encoder_and_decoder_is_refused(tmp_path, monkeypatch):
+    shape = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    monkeypatch.setitem(MAKES, "t5", ("T5Config", shape, "mean"))
+    with pytest.raises(DataError, match=r"t5: a model of encoder and decoder; take a causal model or an encoder$"):
+        Embedder(make("t5", tmp_path / "t5"), "mean")
+
+
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_a_text_without_a_token(embedder, text):
     with pytest.raises(DataError, match=r"^text 2 has no token; texts must not be empty$"):

@@ -45,7 +45,7 @@ class Embedder:
 
     Raises:
         ResultError: the folder is not as `acquire` left it.
-        DataError: the folder has no tokenizer or no model that can be read.
+        DataError: the folder has no tokenizer or no model that can be read, or one that is neither causal nor an encoder.
     """
 
     def __init__(
@@ -83,6 +83,8 @@ class Embedder:
             model = AutoModel.from_pretrained(str(folder), dtype=getattr(torch, precision), use_safetensors=True, **closed)
         except Exception as error:
             raise DataError(_unreadable(folder, "model", error)) from error
+        if model.config.is_encoder_decoder:
+            raise DataError(f"{folder}: a model of encoder and decoder; take a causal model or an encoder")
         self._forward = Forward(tokenizer, model.to(device), pooling, max_tokens, threads)
 
     def __call__(self, texts: Sequence[str], on_text: Callable[[int], None] = lambda count: None) -> np.ndarray:

@@ -75,7 +75,8 @@ class Forward:
         waiting: dict[int, tuple[list[Hashable], list[list[int]]]] = defaultdict(lambda: ([], []))
         texts = iter(texts)
         while group := list(itertools.islice(texts, _TOGETHER)):
-            split = self._tokenizer([text for _, text in group], truncation=True, max_length=self._most)["input_ids"]
+            options = {"truncation": True, "max_length": self._most, "padding": False}
+            split = self._tokenizer([text for _, text in group], **options)["input_ids"]
             for (name, _), tokens in zip(group, split, strict=True):
                 if not tokens:
                     raise DataError(f"{what} {name} has no token; texts must not be empty")
