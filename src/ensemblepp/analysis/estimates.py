@@ -1,7 +1,7 @@
 """Estimates over seeds that a decision can rest on: a value, its interval, and how surely it lies beyond a bound.
 
-The seed is the unit. Regret has heavy tails, so both ends of an interval are the wider of two: that of the studentised bootstrap,
-which knows skewness and is too narrow where tails are heavy on both sides, and Student's t, with which it is the other way round.
+The seed is the unit. Regret has heavy tails, so either end of an interval is the wider of two: that of the studentised
+bootstrap, which knows skewness and is too narrow where both tails are heavy, and Student's t, which is the other way round.
 docs/decisions.md says what was measured. Nothing helps where a rare event has not been met by any seed: with n seeds, one
 of probability below 1 - 0.05^(1/n) may be missing (26 % at 10 seeds, 14 % at 20).
 """
@@ -9,7 +9,7 @@ of probability below 1 - 0.05^(1/n) may be missing (26 % at 10 seeds, 14 % at 20
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -43,12 +43,14 @@ class Studentised:
         error: its standard error.
         seeds: n.
         pivots: (replicates,) what (estimate - value) / error comes to in bootstrap samples, ascending.
+        least: what it cannot be below; intervals stay above.
     """
 
     value: float
     error: float
     seeds: int
     pivots: np.ndarray
+    least: float = -math.inf
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """See `Estimate`; without bounds where a bootstrap sample that is one seed alone counts, as with three seeds."""
@@ -59,7 +61,7 @@ class Studentised:
         tail = (1 - confidence) / 2
         student = float(special.stdtrit(self.seeds - 1, 1 - tail))
         low, high = np.quantile(self.pivots, (tail, 1 - tail), method="inverted_cdf")
-        return self.value - max(high, student) * self.error, self.value - min(low, -student) * self.error
+        return max(self.least, self.value - max(high, student) * self.error), self.value - min(low, -student) * self.error
 
     def p_above(self, bound: float) -> float:
         """See `Estimate`."""
@@ -155,7 +157,7 @@ class Share:
 def mean_of(values: np.ndarray) -> Studentised:
     """The mean of (seeds,) numbers, such as differences that are paired by seed."""
     values = np.asarray(values, dtype=float)
-    return ratio_of_means(values, np.ones_like(values))
+    return replace(ratio_of_means(values, np.ones_like(values)), least=-math.inf)
 
 
 def ratio_of_means(above: np.ndarray, below: np.ndarray) -> Studentised:
@@ -179,7 +181,8 @@ def ratio_of_means(above: np.ndarray, below: np.ndarray) -> Studentised:
         # a sample that is one seed alone, again and again, has no spread: what is left is rounding
         squares = np.where(squares > 1e-12 * means[:, 2], squares, 0.0)
         pivots = shift / _error(squares, np.abs(means[:, 1]), seeds)
-    return Studentised(float(ratio), float(error), seeds, np.sort(np.where(np.isnan(pivots), 0.0, pivots)))
+    least = 0.0 if min(above.min(), below.min()) >= 0 else -math.inf
+    return Studentised(float(ratio), float(error), seeds, np.sort(np.where(np.isnan(pivots), 0.0, pivots)), least)
 
 
 def _error(squares: np.ndarray, below: np.ndarray, seeds: int) -> np.ndarray:
