@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from ensemblepp.config.fields import Count, EnsembleSize, Horizon, Model, Positive
-from ensemblepp.config.studies import Study
 from ensemblepp.errors import one_of
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -155,14 +154,13 @@ class Arm(Model):
 class Evidence(Model):
     """Which runs decide a claim under a protocol, and how many there must be."""
 
-    study: str = Field(description="name under studies")
+    study: str = Field(description="name under studies; without it, or without what is asked of it, the claim is not run")
     environments: list[str] = Field([], description="names under environments; none stands for all of the study's")
     of: list[Arm] = Field(min_length=1, description="what the claim is about; all must satisfy the rule")
     against: list[Arm] = Field([], description="what it is compared with; each must satisfy the rule")
     sizes: list[EnsembleSize] = Field([8], min_length=1, description="M; each must satisfy the rule")
     horizon: Horizon = Field(description="T for which the rule was fixed; other runs decide with an asterisk")
     seeds: Count = Field(description="seeds for which the rule was fixed; fewer decide with an asterisk")
-    awaited: bool = Field(False, description="the study, or a part of it, may not be in the configuration yet")
 
 
 class Claim(Model):
@@ -187,20 +185,12 @@ class Exhibit(Model):
     drawing: bool = Field(False, description="nothing is measured in it")
 
 
-def faults(
-    claims: Mapping[str, Claim],
-    exhibits: Mapping[str, Exhibit],
-    studies: Mapping[str, Study],
-    protocols: Collection[str],
-    laws: Collection[str],
-) -> Iterator[str]:
-    """What is wrong with claims and exhibits, as "claims.<name>...: ..."."""
-    made = {kind: {f"{name}-{one}" for name, study in studies.items() for one in getattr(study, kind)} for kind in MADE}
+def faults(claims: Mapping[str, Claim], exhibits: Mapping[str, Exhibit], laws: Collection[str]) -> Iterator[str]:
+    """What is wrong with claims and exhibits, as "claims.<name>...: ...".
+
+    A study, agent or environment that is not there is no fault: whoever takes one out of the configuration runs fewer claims.
+    """
     for label, exhibit in exhibits.items():
-        for kind in MADE:
-            for stem in getattr(exhibit, kind):
-                if stem not in made[kind] and not exhibit.awaited:
-                    yield f"exhibits.{label}.{kind}: found '{stem}': {one_of(made[kind], stem)}"
         if not (exhibit.figures or exhibit.tables or exhibit.awaited or exhibit.drawing):
             yield f"exhibits.{label}: names no figure or table; say `awaited: true` or `drawing: true` if there is none"
     for name, claim in claims.items():
@@ -212,43 +202,19 @@ def faults(
             told = "is computed: give none" if claim.evidence else "field required: the runs that decide the claim"
             yield f"{where}.evidence: {told}"
         for protocol, evidence in claim.evidence.items():
-            place = f"{where}.evidence.{protocol}"
-            if protocol not in protocols:
-                yield f"{place}: {one_of(protocols, protocol, 'protocols: ')}"
-            yield from (f"{place}.{fault}" for fault in _evidence_faults(claim.rule, evidence, studies, laws))
+            yield from (f"{where}.evidence.{protocol}.{fault}" for fault in _evidence_faults(claim.rule, evidence, laws))
 
 
-#: What exhibits point at.
-MADE = ("figures", "tables")
-
-#: Protocols without values of their own in config/agents.yaml: each agent's best after equal tuning.
-BESIDE = ("tuned",)
-
-
-def _evidence_faults(rule: Any, evidence: Evidence, studies: Mapping[str, Study], laws: Collection[str]) -> Iterator[str]:
+def _evidence_faults(rule: Any, evidence: Evidence, laws: Collection[str]) -> Iterator[str]:
     if isinstance(rule, Ratio | Difference | Frontier) != bool(evidence.against):
-        told = f"is not compared by '{rule.statistic}': give none" if evidence.against else "field required"
+        told = f"'{rule.statistic}' compares with nothing: give none" if evidence.against else "field required"
         yield f"against: {told}"
     if isinstance(rule, Across) and len(evidence.environments) < 2:
-        yield f"environments: found {evidence.environments}: must be two at least, the first for comparison"
-    arms = [*evidence.of, *evidence.against]
-    for arm in arms:
+        yield f"environments: found {evidence.environments}: must be two at least, the first to compare with"
+    for arm in (*evidence.of, *evidence.against):
         for key in ("references", "perturbations"):
             for law in getattr(arm, key):
                 if law not in laws:
                     yield f"{key}: found '{law}': {one_of(laws, law)}"
         if bool(arm.references) != bool(arm.perturbations):
             yield f"agent '{arm.agent}': references and perturbations must be given both, or none"
-    if evidence.awaited:
-        return
-    if evidence.study not in studies:
-        yield f"study: found '{evidence.study}': {one_of(studies, evidence.study)}; or say `awaited: true`"
-        return
-    study = studies[evidence.study]
-    for arm in arms:
-        if arm.agent not in study.agents:
-            yield f"agent: found '{arm.agent}': {one_of(study.agents, arm.agent, f'the agents of {evidence.study}: ')}"
-    known = list(dict.fromkeys(name for grid in study.scales.values() for name in grid.environments))
-    for name in evidence.environments:
-        if name not in known:
-            yield f"environments: found '{name}': {one_of(known, name, f'those of {evidence.study}: ')}"
