@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 from typing import get_args
@@ -35,7 +36,7 @@ EVIDENCE = "claims/less/evidence/paper"
 
 
 def claimed(**changes: object) -> dict:
-    return small(claims={"less": CLAIM}, exhibits={}, **changes)
+    return small(claims={"less": copy.deepcopy(CLAIM)}, exhibits={}, **changes)
 
 
 def test_a_claim_has_defaults():

@@ -35,8 +35,8 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
 
     Studies that were published before and are not complete here stay as they are. Written beside figures/ and tables/:
     datasets/<study>.nc (`summary`), claims/ (the ledger, where there is one), provenance.json (per publication: machine,
-    versions, commits, wall and CPU seconds and peak memory per rule; and the studies that were not run, with what they would cost
-    where that was measured) and README.md.
+    versions, commits, wall and CPU seconds and peak memory per rule; and the studies that were not run, with what they would
+    cost where that was measured) and README.md.
 
     Returns:
         The studies that were published now.
