@@ -11,7 +11,9 @@ from synthetic_studies import evidence, rule, study
 
 from ensemblepp.claims import writing
 from ensemblepp.claims.ledger import COMPUTED, ESTIMATED, decide, in_words
+from ensemblepp.cli import main
 from ensemblepp.errors import ResultError
+from ensemblepp.runs.fingerprint import closure
 from ensemblepp.storage.datasets import read_json, write_dataset
 
 NOISE = np.random.default_rng(0).normal(0, 1, (3, 12))
@@ -127,3 +129,21 @@ def test_every_statistic_is_told_in_words():
     for statistic in (*ESTIMATED, *COMPUTED):
         stated = rule(statistic, at_least=0.5, growing="dimension", size_rule="two-sided", quantity="optimism")
         assert in_words(stated).endswith("at least 0.5") == (statistic in ESTIMATED)
+
+
+def test_the_command_of_the_rule_writes_what_the_function_writes(plan, tmp_path, capsys):
+    outputs = [str(tmp_path / f"ledger.{suffix}") for suffix in writing.SUFFIXES]
+    assert main(["claims", "--plan", json.dumps(plan), "--output", *outputs]) == 0
+    writing.save(plan, [tmp_path / f"again.{suffix}" for suffix in writing.SUFFIXES])
+    for suffix in ("csv", "json", "tex"):
+        assert (tmp_path / f"ledger.{suffix}").read_bytes() == (tmp_path / f"again.{suffix}").read_bytes()
+    assert main(["claims", "--plan", json.dumps(plan)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ["claim", "protocol", "verdict", "effect", "rule", "seeds", "adjusted", "p"]
+    assert printed[-1] == "protocol any: 1 holds"
+
+
+def test_the_ledgers_code_is_all_that_decides_and_no_configuration():
+    modules = closure(*writing.CODE)
+    assert {"ensemblepp.claims.verdicts", "ensemblepp.claims.frontier", "ensemblepp.analysis.estimates"} <= modules
+    assert not [module for module in modules if module.startswith(("ensemblepp.config", "ensemblepp.runs"))]

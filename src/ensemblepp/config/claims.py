@@ -201,6 +201,7 @@ def faults(claims: Mapping[str, Claim], exhibits: Mapping[str, Exhibit], laws: C
         if isinstance(claim.rule, Constant | Parameters) == bool(claim.evidence):
             told = "is computed: give none" if claim.evidence else "field required: the runs that decide the claim"
             yield f"{where}.evidence: {told}"
+            continue
         for protocol, evidence in claim.evidence.items():
             yield from (f"{where}.evidence.{protocol}.{fault}" for fault in _evidence_faults(claim.rule, evidence, laws))
 
