@@ -191,6 +191,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_code(command)
     command.set_defaults(command=_present)
 
+    command = commands.add_parser(
+        "claims", help="decide the paper's claims by the datasets that there are, and print the ledger"
+    )
+    command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
+    command.add_argument("--plan", type=mapping, help="the ledger's plan as JSON, instead of the configuration")
+    words = ".csv, .json, .md and .tex files to write, instead of printing"
+    command.add_argument("--output", type=Path, nargs="+", default=[], help=words)
+    _add_code(command)
+    command.set_defaults(command=_claims)
+
     for kind in ("figure", "table"):
         command = commands.add_parser(kind, help=f"draw one {kind} from a study's dataset")
         words = f"module of ensemblepp.{kind}s, name under {kind}s in config/studies.yaml, or module:function"
@@ -528,6 +538,29 @@ def _present(options: argparse.Namespace) -> None:
     with _unedited(options.code, places, *(path for *_, outputs in work for path in outputs)):
         for save, name, outputs in work:
             save(name, options.dataset, outputs)
+
+
+def _claims(options: argparse.Namespace) -> None:
+    from ensemblepp.claims import writing
+
+    outputs = [output(path, [f".{suffix}" for suffix in writing.SUFFIXES]) for path in options.output]
+    planned = options.plan
+    if planned is None:
+        from ensemblepp.config.loading import read_files
+        from ensemblepp.runs.ledger import plan as plan_of
+
+        config = read_files(**({"scale": options.scale} if options.scale else {}))
+        planned = plan_of(config, {}, existing=True)
+    if outputs:
+        with _unedited(options.code, writing.CODE, *outputs):
+            writing.save(planned, outputs)
+        return
+    from ensemblepp.claims.ledger import decide
+
+    ledger = decide(planned)
+    _print_rows(writing.overview(ledger))
+    for line in writing.counted(ledger):
+        print(line)
 
 
 def _figure(options: argparse.Namespace) -> None:

@@ -70,6 +70,9 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         (tmp_path / path).write_text("now")
         if path.endswith(".nc") and "/runs/" in path:
             write_json(RECORD, (tmp_path / path).with_suffix(".json"))
+    for path in settings.ledger_files():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("ledger")
     assert block.path in settings.files("uci")
     monkeypatch.setattr(module, "read_dataset", lambda path, **_: path)
     monkeypatch.setattr(module, "summary", lambda path: path)
@@ -80,6 +83,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         assert (folder / name).read_text() == "earlier"
     assert not (folder / files[3]).exists()
     assert (folder / "tables/uci-best_constant.md").read_text() == "now"
+    assert (folder / "claims/ledger.json").read_text() == "ledger"
     provenance = json.loads((folder / "provenance.json").read_text())
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
     assert provenance["not_run"]["moderation"] == "cost of moderation"

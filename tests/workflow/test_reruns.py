@@ -22,6 +22,7 @@ from project import HANGS, ROOT, Project, copy_project
 from ensemblepp.config.loading import read_files
 from ensemblepp.config.resolution import Config
 from ensemblepp.config.studies import Study
+from ensemblepp.runs import ledger
 from ensemblepp.storage.datasets import read_json
 from ensemblepp.storage.leftovers import prefix
 
@@ -101,15 +102,17 @@ def asked(project: Project) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Jobs:
-    """What is planned: run files by their paths, studies that are aggregated and presented, and outputs of other rules."""
+    """What is planned: run files by their paths, studies that are aggregated and presented, other outputs, and the ledger."""
 
     simulate: frozenset[str] = frozenset()
     aggregate: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
     other: frozenset[str] = frozenset()
+    ledger: bool = False
 
     def __or__(self, other: Jobs) -> Jobs:
-        return Jobs(*(getattr(self, name) | getattr(other, name) for name in ("simulate", "aggregate", "present", "other")))
+        names = ("simulate", "aggregate", "present", "other", "ledger")
+        return Jobs(*(getattr(self, name) | getattr(other, name) for name in names))
 
 
 NOTHING = Jobs()
@@ -121,13 +124,17 @@ def planned(project: Project, *arguments: str) -> Jobs:
         frozenset(jobs.pop("simulate", ())),
         frozenset(Path(path).stem for path in jobs.pop("aggregate", ())),
         frozenset(name for name in STUDIES if jobs.pop(f"present_{name.replace('-', '_')}", None)),
-        frozenset(path for paths in jobs.values() for path in paths),
+        # what is left when the ledger is taken out
+        ledger=bool(jobs.pop("ledger", None)),
+        other=frozenset(path for paths in jobs.values() for path in paths),
     )
 
 
 CONFIG = read_files(ROOT, scale="smoke")
 STUDIES = CONFIG.active_studies()
 BLOCKS = {block.path: block for name in STUDIES for block in CONFIG.blocks(name)}
+#: Studies that claims are decided by.
+CLAIMED = ledger.datasets(CONFIG, {}).keys()
 
 
 def follow(paths: Iterable[str], config: Config = CONFIG, studies: Iterable[str] = ()) -> Jobs:
@@ -135,7 +142,7 @@ def follow(paths: Iterable[str], config: Config = CONFIG, studies: Iterable[str]
     paths = frozenset(paths)
     aggregated = {name for name in STUDIES if paths & {block.path for block in config.blocks(name)}} | set(studies)
     presented = {name for name in aggregated if STUDIES[name].figures or STUDIES[name].tables}
-    return Jobs(paths, frozenset(aggregated), frozenset(presented))
+    return Jobs(paths, frozenset(aggregated), frozenset(presented), ledger=bool(aggregated & CLAIMED))
 
 
 def blocks(accept: Callable[[dict], bool]) -> Jobs:
@@ -247,6 +254,9 @@ CODE: dict[str, Jobs] = {
     "figures/laws_heatmap": drawn(lambda study: "laws_heatmap" in study.figures),
     "tables/__init__": drawn(lambda study: study.tables),
     "tables/best_constant": drawn(lambda study: "best_constant" in study.tables),
+    # what is claimed
+    "claims/comparisons": Jobs(ledger=True),
+    "analysis/estimates": Jobs(ledger=True),
 }
 
 #: A change of the configuration -> what that plans; None: the blocks that are new or have another specification.
@@ -284,6 +294,9 @@ VALUES: dict[str, tuple[str, str, str, Jobs | None]] = {
         None,
     ),
     "one agent less": ("studies", "[ensemble++, lmcts, greedy]", "[ensemble++, lmcts]", None),
+    "bound of a claim": ("claims", "at_most: 1.1}", "at_most: 1.2}", Jobs(ledger=True)),
+    "words of a claim": ("claims", "With M = 8, linear", "With an M of 8, linear", Jobs(ledger=True)),
+    "seeds that decide": ("claims", "minimum_seeds: 5", "minimum_seeds: 2", Jobs(ledger=True)),
     "another order of agents": (
         "studies",
         "[ensemble++, lmcts, greedy]",
@@ -418,6 +431,7 @@ def test_a_deleted_run_file_comes_back_bit_by_bit(smoke):
     jobs = smoke.planned()
     assert jobs.pop("simulate") == [victim]
     assert jobs.pop("aggregate") == ["results/smoke/datasets/uci.nc"]
+    # nothing is claimed of the study that holds it
     assert all(Path(path).name.startswith("uci-") for paths in jobs.values() for path in paths)
     dataset = (smoke.folder / "results/smoke/datasets/uci.nc").read_bytes()
     done = smoke.snakemake()

@@ -10,6 +10,8 @@ from pathlib import Path
 from snakemake.cli import get_argument_parser
 
 from ensemblepp import devices
+from ensemblepp.claims.writing import CODE as LEDGER_CODE
+from ensemblepp.claims.writing import SUFFIXES as LEDGER_SUFFIXES
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import ARTEFACTS
@@ -18,7 +20,7 @@ from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError, in_lines
 from ensemblepp.registry import DATASETS, OWN_DATASETS
-from ensemblepp.runs import commits, controllers, screen, slurm
+from ensemblepp.runs import commits, controllers, ledger, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.runs.priorities import Priorities
@@ -69,17 +71,23 @@ wildcard_constraints:
 
 def wanted(_wildcards):
     """What `all` asks for: every study's run files, dataset, figures and tables, but for studies whose data cannot be had."""
-    # asked only when `all` is asked for: a job of a cluster, or one named target, never probes the network
-    from ensemblepp.runs.availability import left_out
-
-    missing = left_out(CONFIG, detail=not CONFIG.skips_unreachable)
+    missing = missing_studies()
     if missing and not CONFIG.skips_unreachable:
         for study, reason in missing.items():
             print(f"error: study '{study}' cannot run: {reason}", file=sys.stderr)
         sys.exit(1)
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
     say_left_out()
-    return [path for study in STUDIES if study not in missing for path in complete(study)]
+    return [*(path for study in STUDIES if study not in missing for path in complete(study)), *CONFIG.ledger_files()]
+
+
+@functools.cache
+def missing_studies():
+    """Studies whose data cannot be had, and why."""
+    # asked only when `all` or the ledger is asked for: a job of a cluster, or one named target, never probes the network
+    from ensemblepp.runs.availability import left_out
+
+    return left_out(CONFIG, detail=not CONFIG.skips_unreachable)
 
 
 def complete(study):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -88,8 +89,13 @@ def resampled_means(values: np.ndarray, replicates: int = REPLICATES) -> np.ndar
     """
     values = np.asarray(values, dtype=float)
     seeds = len(values)
-    counts = np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=replicates)
-    return (counts @ values.reshape(seeds, -1) / seeds).reshape(replicates, *values.shape[1:])
+    return (_drawn(seeds, replicates) @ values.reshape(seeds, -1) / seeds).reshape(replicates, *values.shape[1:])
+
+
+@functools.lru_cache(maxsize=4)
+def _drawn(seeds: int, replicates: int) -> np.ndarray:
+    """How often each seed is drawn, (replicates, seeds); drawing takes longer than all that is done with it."""
+    return np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=replicates).astype(float)
 
 
 def percentile_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

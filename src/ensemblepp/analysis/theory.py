@@ -244,6 +244,14 @@ def independent_edges(dimension: int, size: int) -> tuple[float, float]:
     return max(0.0, 1 - spread) ** 2, (1 + spread) ** 2
 
 
+def update_cost(dimension: int, size: int) -> int:
+    """Multiplications that an update of Sigma and of B = Sigma^(-1) A takes in the information form, 2 d^2 + d M.
+
+    Sigma x, and the rank-one update of Sigma, d^2 each; x z^T, d M. The paper's form has a product of Sigma with d x M, d^2 M.
+    """
+    return 2 * dimension**2 + dimension * size
+
+
 # --------------------------------------------------------------------------------------------------------- regret
 
 

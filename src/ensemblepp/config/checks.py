@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from ensemblepp import registry
-from ensemblepp.config import datasets, laws, own_code
+from ensemblepp.config import claims, datasets, laws, own_code
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import (
@@ -28,7 +28,7 @@ from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import one_of
-from ensemblepp.randomness.distributions import is_taken
+from ensemblepp.randomness.distributions import LAWS, is_taken
 
 #: Where each top-level key is written.
 FILES = {
@@ -41,6 +41,9 @@ FILES = {
     "figures": "config/studies.yaml",
     "tables": "config/studies.yaml",
     "studies": "config/studies.yaml",
+    "ledger": "config/claims.yaml",
+    "exhibits": "config/claims.yaml",
+    "claims": "config/claims.yaml",
 }
 CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 
@@ -63,12 +66,15 @@ def in_words(fault: Mapping[str, Any]) -> str:
     # pydantic puts the discriminator's value into the location of a tagged union; the file has no such level
     if where[:1] in (["environments"], ["datasets"], ["agents"]) and len(where) > 2:
         del where[2]
+    # and so it does of a claim's rule
+    if where[:1] == ["claims"] and where[2:3] == ["rule"] and len(where) > 3:
+        del where[3]
     found = "" if isinstance(fault["input"], Mapping) else f"found {fault['input']!r}: "
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
         found, message = "", "unknown key; config/README.md lists the keys"
     elif fault["type"].startswith("union_tag_"):
-        where.append("kind")
+        where.append("statistic" if where[0] == "claims" else "kind")
         found = f"found '{fault['ctx']['tag']}': " if "tag" in fault["ctx"] else ""
         message = f"input should be {fault['ctx']['expected_tags']}" if found else "field required"
     return f"{file}: {'.'.join(where)}: {found}{message[0].lower()}{message[1:]}"
@@ -76,7 +82,7 @@ def in_words(fault: Mapping[str, Any]) -> str:
 
 def faults_of(config: Config) -> Iterator[str]:
     """Every fault of a configuration whose types are right, a line each."""
-    for key in ("environments", "datasets", "language_models", "protocols", "laws", "agents", "studies"):
+    for key in ("environments", "datasets", "language_models", "protocols", "laws", "agents", "studies", "claims"):
         for name in getattr(config, key):
             if not _NAME.fullmatch(name):
                 yield f"{FILES[key]}: {key}.{name}: a name has lower-case letters, digits, '+', '-' and '.' only"
@@ -90,6 +96,8 @@ def faults_of(config: Config) -> Iterator[str]:
             yield from _check_artefact(kind, name, artefact)
     for name, study in config.studies.items():
         yield from _check_study(config, name, study)
+    for fault in claims.faults(config.claims, config.exhibits, [*LAWS, *config.laws]):
+        yield f"{FILES['claims']}: {fault}"
     if config.mirror_folder and not Path(config.mirror_folder).is_dir():
         place = MIRROR_VARIABLE if os.environ.get(MIRROR_VARIABLE) else "config/config.yaml: mirror"
         yield f"{place}: found '{config.mirror_folder}': not a folder"

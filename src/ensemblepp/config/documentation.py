@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from ensemblepp.config.agents import Agent
+from ensemblepp.config.claims import Arm, Claim, Evidence, Exhibit, Ledger, Rule
 from ensemblepp.config.datasets import HateSpeech, OwnPosts, Table
 from ensemblepp.config.environments import Environment, LanguageModel
 from ensemblepp.config.laws import OwnLaw
@@ -55,6 +56,9 @@ def tables() -> str:
     sections.append(("agents.yaml, `laws`", [OwnLaw]))
     sections.append(("studies.yaml, `studies`", [Study, Grid]))
     sections.append(("studies.yaml, `figures` and `tables`", [OwnArtefact]))
+    sections.append(("claims.yaml, `claims`", [Claim, Evidence, Arm]))
+    sections.append(("claims.yaml, `rule` of a claim", get_args(get_args(Rule)[0])))
+    sections.append(("claims.yaml, `exhibits` and `ledger`", [Exhibit, Ledger]))
     return "\n".join(line for title, models in sections for line in _section(title, models))
 
 

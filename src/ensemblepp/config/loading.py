@@ -1,7 +1,8 @@
 """Configuration files to a checked `Config`.
 
-Snakemake merges config/config.yaml, environments.yaml, agents.yaml and studies.yaml into one mapping; all of it is checked
-before any job exists. Nothing below `ensemblepp.config` imports torch or xarray: it is read every time the workflow is parsed.
+Snakemake merges config.yaml, environments.yaml, agents.yaml, studies.yaml and claims.yaml of config/ into one mapping; all is
+checked before any job exists. Nothing below `ensemblepp.config` imports torch or xarray: it is read every time the workflow is
+parsed.
 
 Snakemake reads YAML leniently: of a key that a mapping has twice, the last wins in silence. So the workflow reads its files by
 `read_yaml` too, before Snakemake does.

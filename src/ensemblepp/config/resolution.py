@@ -9,9 +9,11 @@ from typing import Any
 from pydantic import Field, PrivateAttr
 
 from ensemblepp import devices, figures, registry, tables
+from ensemblepp.claims import writing
 from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
+from ensemblepp.config.claims import Claim, Exhibit, Ledger
 from ensemblepp.config.datasets import Dataset
 from ensemblepp.config.environments import Environment, LanguageModel
 from ensemblepp.config.fields import MAX_BLOCK, MAX_HORIZON, MAX_SEED
@@ -57,6 +59,9 @@ class Config(Settings):
     figures: dict[str, OwnArtefact] = Field({})
     tables: dict[str, OwnArtefact] = Field({})
     studies: dict[str, Study] = Field({})
+    ledger: Ledger = Field(Ledger())
+    exhibits: dict[str, Exhibit] = Field({}, description="the paper's label of a figure or table -> what is made in its place")
+    claims: dict[str, Claim] = Field({})
 
     _resolved: dict[tuple[str, str], ResolvedAgent] = PrivateAttr(default_factory=dict)
 
@@ -152,6 +157,10 @@ class Config(Settings):
             for name in getattr(declared, kind)
             for suffix in suffixes
         ]
+
+    def ledger_files(self) -> list[str]:
+        """The ledger of claims in all its formats; none where nothing is claimed."""
+        return [f"{self.results}/claims/ledger.{suffix}" for suffix in writing.SUFFIXES] if self.claims else []
 
     def presentation(self, kind: str, name: str) -> str:
         """ "module:function" of a figure or table, one of the user's or one of ours."""

@@ -34,8 +34,9 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     """Copy the artefacts of every study that is complete at the configured scale to `folder`, and say what is missing.
 
     Studies that were published before and are not complete here stay as they are. Written beside figures/ and tables/:
-    datasets/<study>.nc (`summary`), provenance.json (per publication: machine, versions, commits, wall and CPU seconds and
-    peak memory per rule; and the studies that were not run, with what they would cost where that was measured) and README.md.
+    datasets/<study>.nc (`summary`), claims/ (the ledger, where there is one), provenance.json (per publication: machine,
+    versions, commits, wall and CPU seconds and peak memory per rule; and the studies that were not run, with what they would
+    cost where that was measured) and README.md.
 
     Returns:
         The studies that were published now.
@@ -69,6 +70,10 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
                     (folder / kind).mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source, folder / kind / source.name)
         write_dataset(summaries[name], folder / "datasets" / f"{name}.nc")
+    for source in map(Path, config.ledger_files()):
+        if source.exists():
+            (folder / "claims").mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / "claims" / source.name)
     provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
     write_json(provenance, folder / "provenance.json")
     (folder / "README.md").write_text(_readme(config, provenance), encoding="utf-8")
