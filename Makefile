@@ -5,8 +5,7 @@
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
 #   make linear      the linear studies at the paper's scale, and their published side (about 45 CPU-minutes)
 #   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
-#   make lint        what CI checks: ruff, snakefmt, snakemake --lint
-#   make types       what the public names promise of their types: mypy
+#   make lint        what CI checks: ruff, snakefmt, snakemake --lint, mypy
 #   make wheel       dist/: wheel and source archive
 #   make check-wheel the wheel in a fresh environment: a first comparison in an empty folder
 #   make docs-site   the documentation as a site, site/index.html
@@ -29,7 +28,7 @@ SITE := .venv-docs/.installed
 LOGGER := $$(test -t 2 && echo --logger rich)
 LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
-.PHONY: reproduce report linear publish paper test lint types wheel check-wheel docs-site docs lock clean install
+.PHONY: reproduce report linear publish paper test lint wheel check-wheel docs-site docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all $(LOGGER) --config scale=$(SCALE)
@@ -55,8 +54,6 @@ lint: $(INSTALLED)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/snakefmt --check Snakefile workflow
 	@$(RUN) snakemake --lint
-
-types: $(INSTALLED)
 	@$(RUN) mypy
 
 # by the build's own interface: nothing else has to be installed for it

@@ -66,8 +66,13 @@ def _warm() -> Iterator[None]:
         yield
 
 
+def finished(folder: Path) -> list[Path]:
+    """Run files with what stands beside them, which is written last."""
+    return [path.with_suffix(".nc") for path in sorted(folder.glob("runs/**/[!.]*.json"))]
+
+
 def run_files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.glob("runs/**/*.nc"))}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in finished(folder)}
 
 
 def as_the_rule_does(block: Block, output: Path) -> None:
@@ -148,21 +153,23 @@ def test_a_list_of_seeds(tmp_path):
 
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
-    monkeypatch.delenv(VARIABLE)
-    arguments = f"[{LINEAR!r}], 'finite-d10-100', 400, 6, seeds_per_block=1, workers=1"
-    script = f"from ensemblepp import compare; compare({arguments}, folder='killed')"
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    options = {"seeds_per_block": 1, "workers": 1}
+    compare([LINEAR], "finite-d10-100", 400, 6, folder=tmp_path / "whole", **options)
+    with monkeypatch.context() as alone:
+        alone.delenv(VARIABLE)
+        script = (
+            f"from ensemblepp import compare; compare([{LINEAR!r}], 'finite-d10-100', 400, 6, folder='killed', **{options})"
+        )
+        process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 300
-    while len(run_files(tmp_path / "killed")) < 2 and time.monotonic() < deadline:
+    while len(finished(tmp_path / "killed")) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "killed" / comparison.DATASET).exists(), "killed too late to show anything"
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("runs/**/*.nc")}
+    kept = {path: path.stat().st_mtime_ns for path in finished(tmp_path / "killed")}
     assert kept
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True)
-    script = f"from ensemblepp import compare; compare({arguments}, folder='whole')"
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    compare([LINEAR], "finite-d10-100", 400, 6, folder=tmp_path / "killed", **options)
     assert run_files(tmp_path / "killed") == run_files(tmp_path / "whole")
     assert len(run_files(tmp_path / "whole")) == 6
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, "what was finished is not made again"
@@ -245,7 +252,7 @@ def test_an_edited_table_is_played_anew(tmp_path, monkeypatch):
         (("ts", "finite-d10-100", 10), "agents: found 'ts': must be a list of agents, or a mapping of labels to agents"),
         (([3], "finite-d10-100", 10), "agents: found 3: must be a name, a class, or (kind, options) or (class, options)"),
         (([("tss", {})], "finite-d10-100", 10), "agents: found kind 'tss': must be one of linear_ts, "),
-        (([("linear_ts", {"prior": 1})], "finite-d10-100", 10), "agents.linear_ts.prior: unknown key; config/README.md"),
+        (([("linear_ts", {"prior": 1})], "finite-d10-100", 10), "agents.linear-ts.prior: unknown key; config/README.md"),
         ((["linucb"], "sphere-d10", 10), "environments: found 'sphere-d10': agent 'linucb' needs a finite decision set"),
         ((["ts"], "finite-d10-100", 0), "horizon: found 0: "),
         ((["ts"], "finite-d10-100", 10, 0), "seeds: found 0: must be a number of at least 1, or a list of whole numbers"),

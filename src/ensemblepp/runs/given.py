@@ -19,7 +19,7 @@ from ensemblepp.errors import ConfigError, one_of
 
 #: What a table is played by, and how where nothing else is said; noise as on UCI data.
 _PLAYED = "ensemblepp.environments.classification:Classification"
-_HOW = {"coding": "onehot", "scaling": "standardise", "noise": 0.1, "passes": 1}
+_HOW: dict[str, Any] = {"coding": "onehot", "scaling": "standardise", "noise": 0.1, "passes": 1}
 
 #: Keys of a table beside those of how it is played.
 _TABLE = ("table", "label", "title", "features", "nominal", "missing")
