@@ -9,7 +9,7 @@
 #   make wheel       dist/: wheel and source archive
 #   make check-wheel the wheel in a fresh environment: a first comparison in an empty folder
 #   make docs-site   the documentation as a site, site/index.html
-#   make docs        copy what README shows from results/quick to docs/quick
+#   make docs        what pages show and people do not write: pictures, the tutorial's notebook, the table of docs/quick
 #   make lock        renew requirements.lock from pyproject.toml
 #   make clean       remove results and logs (data and .venv stay); results at the paper's scale only if you say so
 
@@ -76,7 +76,8 @@ docs-site: $(SITE)
 	@.venv-docs/bin/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-docs:
+docs: $(INSTALLED)
+	@$(BIN)/python docs/make.py
 	@cp results/quick/tables/moderation-best_constant.md docs/quick/
 
 install: $(INSTALLED)

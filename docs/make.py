@@ -104,30 +104,31 @@ def _factor(columns: int) -> np.ndarray:
 
 
 def _plain(axes: Axes, title: str, reach: float) -> None:
-    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[], title=title)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=title)
+    axes.set_axis_off()
 
 
 def factor() -> Figure:
     """A Aᵀ beside the covariance, for three sizes."""
-    figure, panels = plt.subplots(1, 3, figsize=(6.75, 2.5))
+    figure, panels = plt.subplots(1, 3, figsize=(6.75, 1.9))
     for axes, columns in zip(panels, (3, 8, 64), strict=True):
         found = _factor(columns)
         axes.scatter(*(found * np.sqrt(columns)), s=8, color=style.COLOURS["ES"], label="columns of A, times √M")
         ellipse(axes, _COVARIANCE, color=style.COLOURS["TS"], linestyle="--", label="Σ")
         ellipse(axes, found @ found.T, color=style.COLOURS["Ensemble++"], label="A Aᵀ")
-        _plain(axes, f"M = {columns}", 3)
+        _plain(axes, f"M = {columns}", 2.8)
     style.legend(figure)
     return figure
 
 
 def laws() -> Figure:
     """Draws of A ζ for one factor under the five laws."""
-    figure, panels = plt.subplots(1, len(LAWS), figsize=(6.75, 1.7))
+    figure, panels = plt.subplots(1, len(LAWS), figsize=(6.75, 1.6))
     found, gaussian = _factor(8), np.random.default_rng(4).normal(size=(2000, 8))
     for axes, law in zip(panels, LAWS, strict=True):
         axes.scatter(*(found @ reference(law, gaussian).T), s=2, linewidth=0, alpha=0.5, color=style.LAWS[law][0])
         ellipse(axes, found @ found.T, color=style.COLOURS["TS"], linewidth=1)
-        _plain(axes, law, 3)
+        _plain(axes, law, 3.8)
     return figure
 
 

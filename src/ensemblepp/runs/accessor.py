@@ -46,6 +46,8 @@ class BanditAccessor:
         # the caller's own figures keep their style
         with mpl.rc_context():
             style.apply()
+            # what a figure is made with is what it is saved with
+            mpl.rcParams["figure.dpi"] = mpl.rcParams["savefig.dpi"]
             drawn: Figure = registry.load(registry.presentation("figures", figure))(self._dataset)
             style.settle(drawn)
             # or a notebook would show it twice
