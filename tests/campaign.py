@@ -47,6 +47,9 @@ TRACKED = ("results/paper-scale", "data/README.md")
 #: What differs from run to run, by design: the records beside run files, and what is said of the run.
 _VARIES = re.compile(r"results/\w+/(runs/.*\.json|report\.html)$|data/models/")
 
+#: What jobs that are killed leave to others, in files of any number.
+_KEPT = re.compile(r"data/embeddings/[^/]+/store/[^/]+/[^./][^/]*\.vectors$")
+
 #: The process that writes a temporary file, in its name (`storage.leftovers`).
 _WRITER = re.compile(r"\..+\.[0-9a-f]{8}-(\d+)-\d+\.")
 
@@ -102,7 +105,7 @@ def content(folder: Path) -> dict[str, str]:
     return {
         name: "" if _VARIES.match(name) else hashlib.sha256(path.read_bytes()).hexdigest()
         for name, path in sorted(names.items())
-        if not name.startswith(TRACKED)
+        if not name.startswith(TRACKED) and not _KEPT.match(name)
     }
 
 

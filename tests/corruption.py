@@ -58,6 +58,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     from ensemblepp.storage.checkpoints import Checkpoint
     from ensemblepp.storage.datasets import read_dataset, read_json, write_json
     from ensemblepp.storage.seals import add_seal
+    from ensemblepp.storage.vectors import VectorStore
     from ensemblepp.text.language_models import CHECKSUMS, acquire, verify
 
     grid = {"environments": ["rows"], "horizon": 30, "seeds": 3, "ensemble_sizes": [2]}
@@ -86,7 +87,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     prepared = Path("data/prepared/shuttle.nc")
     inputs = block.spec["environment"]["options"] | {"inputs": {"data": str(prepared)}}
     environment_entry("moderation", folder)
-    (embeddings,) = Path("data/embeddings").rglob("*.nc")
+    (embeddings,), (ceiling,) = (list(Path(f"data/{kind}").rglob("*.nc")) for kind in ("embeddings", "ceilings"))
 
     simulation, checkpoint = blocks.build(block.spec), Checkpoint("run.checkpoint", "key", every=0)
     fresh = list(simulation)
@@ -122,6 +123,21 @@ def kinds(folder: Path) -> dict[str, Kind]:
         verify("model")
         return {path.name: path.read_bytes() for path in Path("model").iterdir() if path.name != CHECKSUMS}
 
+    keys, vectors = [bytes([number]) * 32 for number in range(20)], np.arange(60, dtype=np.float32).reshape(20, 3)
+    VectorStore("store").add(keys, vectors)
+    (kept,) = Path("store").iterdir()
+
+    def taken(path: Path) -> np.ndarray | None:
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            store = VectorStore("store")
+        if all(key in store for key in keys):
+            return store.take(keys)
+        line = said.getvalue()
+        assert line.startswith(f"{path}: "), line
+        assert line.count("\n") == 1, line
+        assert not path.exists()
+        return None
+
     arguments = np.ones((2, 3)), np.empty(2), np.empty((2, 3), np.float32), np.zeros((2, 2), np.int32)
     kernel.noise_tables(*arguments)
     (signature,) = kernel.noise_tables.signatures
@@ -140,7 +156,12 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "prepared data": Kind([prepared], lambda _: Classification((0,), **inputs).features(np.arange(40)[None])),
         "embeddings": Kind(
             [embeddings],
-            lambda path: Moderation((0,), inputs={"embeddings": [path]}, scaling="unit", passes=1).table,
+            lambda path: Moderation((0,), inputs={"embeddings": path}, scaling="unit", passes=1).table,
+        ),
+        "vectors that are kept": Kind([kept], taken),
+        "supervised ceiling": Kind(
+            [ceiling],
+            lambda path: Moderation((0,), inputs={"embeddings": embeddings, "ceiling": path}, scaling="unit", passes=1).table,
         ),
         "JSON of checked data": Kind([checked], read_json),
         "checkpoint": Kind([Path("run.checkpoint")], resumed),

@@ -50,7 +50,7 @@ class Given:
     def __init__(self, *instances: LinearInstance) -> None:
         self._instances = instances
         self.seeds = tuple(one.seed for one in instances)
-        self.dimension = len(instances[0].theta)
+        self.dimension = len(instances[0].theta) if instances else 1
 
     def instances(self) -> Iterator[LinearInstance]:
         return iter(self._instances)

@@ -16,8 +16,9 @@ from ensemblepp.engines.neural.compiled import CompiledRun
 from ensemblepp.engines.neural.run import Run
 from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Neural, Quadratic
-from ensemblepp.environments.contextual import Contextual, unit_rows
+from ensemblepp.environments.contextual import Contextual
 from ensemblepp.environments.pool import Pool
+from ensemblepp.environments.scaling import unit_rows
 
 SEEDS = (0, 1, 4)
 

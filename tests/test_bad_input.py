@@ -318,23 +318,25 @@ COMMANDS = {
     ("aggregate", "--study", "linear", "--output", "o.xlsx"): (1, "output: found 'o.xlsx': must end in .nc"),
     ("language-model", "--spec", "x", "--folder", "f"): (2, "argument --spec: found 'x': must be JSON"),
     ("language-model", "--spec", "{}", "--folder", "f"): (1, "--spec: source: field required"),
-    ("check-data", "--dataset", "x", "--table", "z", "--output", "o.json", "r"): (
+    ("check-data", "--dataset", "x", "--declared", "z", "--output", "o.json", "r"): (
         2,
-        "argument --table: found 'z': must be JSON",
+        "argument --declared: found 'z': must be JSON",
     ),
-    ("check-data", "--dataset", "x", "--table", '{"a": 3}', "--output", "o.json", "r"): (1, "--table: label: field required"),
+    ("check-data", "--dataset", "x", "--declared", '{"a": 3}', "--output", "o.json", "r"): (
+        1,
+        "--declared: label: field required",
+    ),
     ("check-data", "--dataset", "mushrom", "--output", "o.json", "r"): (1, "did you mean 'mushroom'?"),
     ("report", "--config", "z"): (2, "argument --config: found 'z': must be JSON"),
     ("report", "--config", "[]"): (2, "argument --config: found '[]': must be a mapping as JSON"),
-    (*EMBED, "--first", 9, "--last", 3): (1, "--last: found 3: must not be below --first, 9"),
-    (*EMBED, "--first", -1, "--last", 3): (2, "argument --first: found '-1': must be a whole number from 0"),
-    (*EMBED, "--first", 1, "--last", 3, "--max-tokens", 0): (2, "argument --max-tokens: found '0': must be"),
-    (*EMBED, "--first", 1, "--last", 3, "--device", "tpu"): (
+    (*EMBED, "--posts", 0): (2, "argument --posts: found '0': must be a whole number from 1"),
+    (*EMBED, "--posts", 3, "--max-tokens", 0): (2, "argument --max-tokens: found '0': must be"),
+    (*EMBED, "--posts", 3, "--device", "tpu"): (
         2,
         "argument --device: found 'tpu': must be one of auto, cpu, cuda",
     ),
-    (*EMBED, "--first", 1, "--last", 3, "--pooling", "max"): (2, "argument --pooling: found 'max': must be one of last, mean"),
-    (*EMBED, "--first", 1, "--last", 3): (1, "a: no such file"),
+    (*EMBED, "--posts", 3, "--pooling", "max"): (2, "argument --pooling: found 'max': must be one of last, mean"),
+    (*EMBED, "--posts", 3): (1, "a: no such file"),
     ("figure", "--name", "training", "--dataset", "d.nc", "o.xyz"): (1, "output: found 'o.xyz': must end in .pdf or .png"),
     ("figure", "--name", "trainig", "--dataset", "d.nc", "o.png"): (1, "did you mean 'training'?"),
     ("table", "--name", "final_regret", "--dataset", "d.nc", "o.xlsx"): (1, "output: found 'o.xlsx': must end in .csv or .md"),
@@ -744,7 +746,7 @@ def test_a_language_model(folder, refused, model, case):
         return
     write_dataset(xr.Dataset(POSTS), folder / "posts.nc")
     options = ("--prepared", "posts.nc", "--folder", "model", "--pooling", "mean", "--max-tokens", 5, "--output", "o.nc")
-    (line,) = refused("embed", "--first", 0, "--last", 1, *options)
+    (line,) = refused("embed", "--posts", 2, *options)
     assert line.startswith(f"model/{message}")
 
 
@@ -755,7 +757,7 @@ def test_a_model_that_was_never_whole(folder, refused, model):
     acquire({"source": "folder", "location": "model", "revision": "main"}, folder / "brought")
     write_dataset(xr.Dataset(POSTS), folder / "posts.nc")
     options = ("--prepared", "posts.nc", "--folder", "brought", "--pooling", "mean", "--max-tokens", 5, "--output", "o.nc")
-    (line,) = refused("embed", "--first", 0, "--last", 1, *options)
+    (line,) = refused("embed", "--posts", 2, *options)
     assert line.startswith("brought: no model can be read (")
 
 

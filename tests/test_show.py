@@ -48,7 +48,8 @@ def test_a_pair_has_its_own_laws_and_its_agents_values(capsys):
 def test_every_kind_can_be_shown(capsys):
     config = read_files()
     for agent in {agent.kind: name for name, agent in config.agents.items()}.values():
-        assert "engine" in shown(capsys, "agent", agent, "--environment", "finite-d10-100")
+        place = "finite-d10-100" if config.plays(agent, "finite-d10-100") else "moderation-minilm-tokens"
+        assert "engine" in shown(capsys, "agent", agent, "--environment", place)
     for environment in {environment.kind: name for name, environment in config.environments.items()}.values():
         assert "class" in shown(capsys, "environment", environment)
 

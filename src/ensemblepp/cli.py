@@ -29,13 +29,16 @@ LARGEST = 2**63 - 1
 #: What a shell gives as the status of a command that Ctrl-C has ended.
 INTERRUPTED = 130
 
-_TABLE = "how to read a table of the user's, as JSON (default: what config/environments.yaml says under datasets)"
+_DECLARED = "how to read a data set under datasets, as JSON (default: what config/environments.yaml says there)"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status. A fault that the user can mend is one line, without a traceback."""
     options = _parser().parse_args(arguments)
     _settle_surroundings(options.threads)
+    if options.command not in (_language_model, _retrieve):
+        # the hub's client reads it when it is loaded; what is asked of the hub is asked by those two alone
+        os.environ["HF_HUB_OFFLINE"] = "1"
     # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
     here = str(Path.cwd())
     if here not in sys.path:
@@ -135,16 +138,16 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(command=_retrieve)
 
     command = commands.add_parser("check-data", help="check raw files line by line, without touching prepared data")
-    command.add_argument("--dataset", required=True, help="mushroom, shuttle, hate_speech, or a name under datasets")
-    command.add_argument("--table", type=mapping, help=_TABLE)
+    command.add_argument("--dataset", required=True, help="a published data set, or a name under datasets (`list datasets`)")
+    command.add_argument("--declared", type=mapping, help=_DECLARED)
     command.add_argument("--output", type=Path, required=True, help="JSON file to write when all is well")
     command.add_argument("raw", type=Path, nargs="+", help="the raw files")
     _add_code(command)
     command.set_defaults(command=_check_data)
 
     command = commands.add_parser("prepare", help="raw files to one prepared netCDF file")
-    command.add_argument("--dataset", required=True, help="mushroom, shuttle, hate_speech, or a name under datasets")
-    command.add_argument("--table", type=mapping, help=_TABLE)
+    command.add_argument("--dataset", required=True, help="a published data set, or a name under datasets (`list datasets`)")
+    command.add_argument("--declared", type=mapping, help=_DECLARED)
     command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
     command.add_argument("raw", type=Path, nargs="+", help="the raw files")
     _add_code(command)
@@ -159,15 +162,33 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("embed", help="posts to vectors by a language model")
     command.add_argument("--prepared", type=Path, required=True, help="the prepared posts")
     command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
-    command.add_argument("--first", type=whole(0, LARGEST), required=True, help="the first post, from 0")
-    command.add_argument("--last", type=whole(0, LARGEST), required=True, help="the last post")
+    command.add_argument("--posts", type=whole(1, LARGEST), required=True, help="how many posts, from the first")
     words = "hidden state of the last token, or the mean over tokens"
     command.add_argument("--pooling", choices=["last", "mean"], required=True, help=words)
     command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
+    words = "numbers that the model computes with: auto (default: bfloat16 where the device has instructions for it), or which"
+    command.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto", help=words)
     command.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto (default), cpu or cuda")
     command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
     _add_code(command)
     command.set_defaults(command=_embed)
+
+    command = commands.add_parser("tokenise", help="posts to tokens by a language model's tokenizer")
+    command.add_argument("--prepared", type=Path, required=True, help="the prepared posts")
+    command.add_argument("--folder", type=Path, required=True, help="the language model's folder")
+    command.add_argument("--posts", type=whole(1, LARGEST), required=True, help="how many posts, from the first")
+    command.add_argument("--max-tokens", type=whole(1, LARGEST), required=True, help="longer texts are cut")
+    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
+    _add_code(command)
+    command.set_defaults(command=_tokenise)
+
+    command = commands.add_parser("ceiling", help="what a supervised fit makes of embedded posts, each by a fit without it")
+    command.add_argument("--embeddings", type=Path, required=True, help="the file of embeddings")
+    words = "how an agent is shown them: as they are, of norm 1, or features of mean 0 and variance 1"
+    command.add_argument("--scaling", choices=["none", "unit", "standardise"], required=True, help=words)
+    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
+    _add_code(command)
+    command.set_defaults(command=_ceiling)
 
     command = commands.add_parser("aggregate", help="run blocks of a study to one dataset")
     command.add_argument("--study", help="name in config/studies.yaml")
@@ -382,57 +403,71 @@ def _check_data(options: argparse.Namespace) -> None:
     prepare = _preparation(options)
     output(options.output, [".json"])
     with _unedited(options.code, _data_code(options), options.output), tempfile.TemporaryDirectory() as folder:
-        prepare(options.raw, Path(folder, "prepared.nc"))
+        _say(prepare(options.raw, Path(folder, "prepared.nc")))
         write_json({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in options.raw}, options.output)
 
 
 def _prepare(options: argparse.Namespace) -> None:
     prepare = _preparation(options)
     with _unedited(options.code, _data_code(options), options.output):
-        prepare(options.raw, output(options.output, [".nc"]))
+        _say(prepare(options.raw, output(options.output, [".nc"])))
+
+
+def _say(words: str | None) -> None:
+    if words:
+        print(words, file=sys.stderr)
 
 
 def _data_code(options: argparse.Namespace) -> list[str]:
-    from ensemblepp.registry import DATASETS
+    from ensemblepp.registry import DATASETS, OWN_DATASETS
 
-    return [DATASETS.get(options.dataset, "ensemblepp.data.table")]
+    declared = _declared(options)
+    return [OWN_DATASETS[declared.kind] if declared else DATASETS[options.dataset]]
 
 
-def _preparation(options: argparse.Namespace) -> Callable[[list[Path], Path], None]:
+def _preparation(options: argparse.Namespace) -> Callable[[list[Path], Path], str | None]:
     """What prepares --dataset, once its raw files are known to be there."""
-    from ensemblepp.data import DATASETS, load, table
+    import importlib
 
-    declared = options.table
-    if declared:
-        _table_fault(declared)
-    if options.dataset not in DATASETS and not declared:
-        from ensemblepp.config.loading import read_files
+    from ensemblepp.registry import DATASETS, OWN_DATASETS
 
-        tables = read_files().datasets
-        _require("--dataset", options.dataset, [*DATASETS, *tables])
-        declared = tables[options.dataset].declared()
+    declared = _declared(options)
+    published = declared.published if declared else options.dataset
     for path in options.raw:
         if not path.is_file():
-            remedy = "; `python -m ensemblepp retrieve` brings it" if options.dataset in DATASETS else ""
+            remedy = "; `python -m ensemblepp retrieve` brings it" if published else ""
             raise DataError(f"{path}: no such file{remedy}")
-    if options.dataset in DATASETS:
-        return load(options.dataset).prepare
-    return partial(table.prepare, **declared)
+    module = importlib.import_module(OWN_DATASETS[declared.kind] if declared else DATASETS[published])
+    return partial(module.prepare, **declared.declared()) if declared else module.prepare
 
 
-def _table_fault(declared: dict[str, Any]) -> None:
-    from pydantic import ValidationError
+def _declared(options: argparse.Namespace) -> Any:
+    """The entry under `datasets` that --dataset is, as --declared or the configuration has it; None for a published one."""
+    from ensemblepp.registry import DATASETS
 
-    from ensemblepp.config.datasets import Table
+    if options.declared is None:
+        if options.dataset in DATASETS:
+            return None
+        from ensemblepp.config.loading import read_files
 
+        known = read_files().datasets
+        _require("--dataset", options.dataset, [*DATASETS, *known])
+        return known[options.dataset]
+    from pydantic import TypeAdapter, ValidationError
+
+    from ensemblepp.config.datasets import Dataset
+
+    given = options.declared if options.declared.get("kind") == "hate_speech" else options.declared | {"file": "declared.csv"}
     try:
-        Table.model_validate(declared | {"file": "table.csv"})
+        return TypeAdapter(Dataset).validate_python(given)
     except ValidationError as error:
-        raise ConfigError("\n".join(_in_words("--table", fault) for fault in error.errors())) from None
+        raise ConfigError("\n".join(_in_words("--declared", fault) for fault in error.errors())) from None
 
 
 def _in_words(option: str, fault: Any) -> str:
-    return f"{option}: {'.'.join(map(str, fault['loc']))}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+    # the first part of a data set's place is its kind
+    place = fault["loc"][1:] if option == "--declared" else fault["loc"]
+    return f"{option}: {'.'.join(map(str, place))}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
 
 
 def _language_model(options: argparse.Namespace) -> None:
@@ -442,37 +477,58 @@ def _language_model(options: argparse.Namespace) -> None:
     from ensemblepp.text.language_models import MARK, acquire
 
     try:
-        model = LanguageModel.model_validate(options.spec)
+        # how texts are embedded is no matter here
+        model = LanguageModel.model_validate({"pooling": "last", **options.spec})
     except ValidationError as error:
         raise ConfigError("\n".join(_in_words("--spec", fault) for fault in error.errors())) from None
     folder(options.folder.parent)
     with _unedited(options.code, ["ensemblepp.text.language_models"], options.folder / MARK):
-        acquire(model.model_dump(), options.folder)
+        acquire(model.brought(), options.folder)
 
 
 def _embed(options: argparse.Namespace) -> None:
-    if options.last < options.first:
-        raise ConfigError(f"--last: found {options.last}: must not be below --first, {options.first}")
     output(options.output, [".nc"])
     from ensemblepp import devices
+    from ensemblepp.runs.fingerprint import current
     from ensemblepp.runs.progress import Progress
+    from ensemblepp.text import precision
     from ensemblepp.text.embedding import embed_posts
 
     with (
         _unedited(options.code, ["ensemblepp.text.embedding"], options.output),
-        Progress(options.last - options.first + 1, f"embedding posts {options.first}-{options.last}") as progress,
+        Progress(options.posts, f"embedding {options.posts} posts") as progress,
     ):
         embed_posts(
             options.prepared,
             options.output,
             folder=options.folder,
-            first=options.first,
-            last=options.last,
+            posts=options.posts,
             pooling=options.pooling,
             max_tokens=options.max_tokens,
+            precision=precision.resolve(options.precision, options.device),
             device=devices.require(options.device),
+            threads=options.threads,
+            code=current("ensemblepp.text.forward"),
             on_text=progress.step,
         )
+
+
+def _tokenise(options: argparse.Namespace) -> None:
+    output(options.output, [".nc"])
+    from ensemblepp.text.tokens import tokenise_posts
+
+    with _unedited(options.code, ["ensemblepp.text.tokens"], options.output):
+        tokenise_posts(
+            options.prepared, options.output, folder=options.folder, posts=options.posts, max_tokens=options.max_tokens
+        )
+
+
+def _ceiling(options: argparse.Namespace) -> None:
+    output(options.output, [".nc"])
+    from ensemblepp.environments.ceiling import write
+
+    with _unedited(options.code, ["ensemblepp.environments.ceiling"], options.output):
+        write(options.embeddings, options.output, options.scaling)
 
 
 def _aggregate(options: argparse.Namespace) -> None:
@@ -690,7 +746,10 @@ def _list(options: argparse.Namespace) -> None:
         "studies": {name: f"{study.title} [{', '.join(study.scales)}]" for name, study in config.studies.items()},
         "agents": {name: f"{agent.label} ({agent.kind})" for name, agent in config.agents.items()},
         "environments": {name: f"{place.title} ({place.kind})" for name, place in config.environments.items()},
-        "datasets": {**dict.fromkeys(DATASETS, ""), **{name: table.file for name, table in config.datasets.items()}},
+        "datasets": {
+            **dict.fromkeys(DATASETS, ""),
+            **{name: getattr(own, "file", own.published) for name, own in config.datasets.items()},
+        },
         "language_models": {name: model.location for name, model in config.language_models.items()},
         "laws": {**dict.fromkeys(LAWS, ""), **{name: law.function for name, law in config.laws.items()}},
     }

@@ -17,12 +17,22 @@ ENVIRONMENTS = {
     "neural": "ensemblepp.environments.candidates:Neural",
     "classification": "ensemblepp.environments.classification:Classification",
     "moderation": "ensemblepp.environments.moderation:Moderation",
+    "moderation_tokens": "ensemblepp.environments.moderation_tokens:TokenModeration",
 }
 
 #: data set -> its module, with the surface that `ensemblepp.data` tells of
 DATASETS = {
     "mushroom": "ensemblepp.data.mushroom",
     "shuttle": "ensemblepp.data.shuttle",
+    "hate_speech": "ensemblepp.data.hate_speech",
+    "davidson": "ensemblepp.data.davidson",
+    "hatecheck": "ensemblepp.data.hatecheck",
+}
+
+#: kind of a data set of the user's -> the module that prepares it
+OWN_DATASETS = {
+    "table": "ensemblepp.data.table",
+    "posts": "ensemblepp.data.posts",
     "hate_speech": "ensemblepp.data.hate_speech",
 }
 
@@ -45,6 +55,9 @@ AGENTS = {
     "neural_ts": "ensemblepp.agents.neural.neural_ts:NeuralTS",
     "neural_linear": "ensemblepp.agents.neural.neural_linear:NeuralLinear",
     "dropout": "ensemblepp.agents.neural.dropout:Dropout",
+    "text_greedy": "ensemblepp.agents.text.greedy:TextGreedy",
+    "text_ensemblepp": "ensemblepp.agents.text.ensemblepp:TextEnsemblePlusPlus",
+    "text_ensembleplus": "ensemblepp.agents.text.ensembleplus:TextEnsemblePlus",
 }
 
 #: name of an engine -> module with `play(agent, environment, horizon, time, on_step, checkpoint)`

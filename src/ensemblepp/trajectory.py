@@ -52,6 +52,8 @@ class Trajectory:
     (seeds, chains, times); `action` is (seeds, chains, horizon) or None where it would be large; `constant_regret`
     (seeds, actions, times) is what always choosing one action would have cost, or None where that is no policy.
     `diagnostics` are what the agent says of itself at the stored times, (seeds, chains, times) each, not cumulative.
+    `policies` are what the environment's own fixed policies would have cost, `..._regret` and `..._optimal`, (seeds, times) or
+    (seeds, policies, times).
     """
 
     time: np.ndarray
@@ -61,6 +63,7 @@ class Trajectory:
     action: np.ndarray | None
     constant_regret: np.ndarray | None
     diagnostics: dict[str, np.ndarray] = field(default_factory=dict)
+    policies: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def stores_actions(seeds: int, chains: int, horizon: int) -> bool:

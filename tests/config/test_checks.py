@@ -36,7 +36,7 @@ QUICK = f"{STUDIES}.curves.scales.quick"
             "environments/line/kind",
             "round",
             f"{ENVIRONMENTS}.line.kind: found 'round': input should be 'linear_finite', 'linear_sphere', 'quadratic', "
-            "'vector_quadratic', 'neural', 'classification', 'moderation', 'custom'",
+            "'vector_quadratic', 'neural', 'classification', 'moderation', 'moderation_tokens', 'custom'",
         ),
         ("environments/line/kind", None, f"{ENVIRONMENTS}.line.kind: field required"),
         ("environments/line/actions", None, f"{ENVIRONMENTS}.line.actions: field required"),
@@ -75,7 +75,7 @@ QUICK = f"{STUDIES}.curves.scales.quick"
             f"{AGENTS}.ts.kind: found 'ucb': input should be "
             "'linear_ts', 'linear_ensemblepp', 'pair', 'ensemble_sampling', 'rrls', 'linear_greedy', 'linear_ucb', 'greedy', "
             "'epsilon_greedy', 'neural_ensemblepp', 'ensembleplus', 'bootstrap', 'epinet', 'lmcts', 'neural_ucb', 'neural_ts', "
-            "'neural_linear', 'dropout', 'custom'",
+            "'neural_linear', 'dropout', 'text_greedy', 'text_ensemblepp', 'text_ensembleplus', 'custom'",
         ),
         (
             "agents/linear/references",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from small_configuration import BALL, small
+from small_configuration import BALL, faults, small
 
 from ensemblepp.config.loading import load
+
+#: What the small configuration's posts are read from.
+POSTS = ["data/embeddings/tiny/hate_speech-1200.nc", "data/ceilings/tiny/hate_speech-1200-none.nc"]
 
 
 @pytest.mark.parametrize(("written", "bound"), [("1/sqrt(5)", 0.4472135954999579), ("1/sqrt(d)", 0.22360679774997896)])
@@ -22,10 +25,30 @@ def test_options_of_the_linear_environments():
     assert environments["ball"].kind == "linear_sphere"
 
 
-def test_a_block_names_its_input_files_and_posts_come_in_shards_of_500():
+def test_a_block_names_its_input_files():
     inputs = {block.spec["environment"]["name"]: block.inputs for block in load(small()).blocks("deep")}
-    shards = [f"data/embeddings/tiny/hate_speech-{first}.nc" for first in ("0-499", "500-999", "1000-1199")]
-    assert inputs == {"mushroom": ["data/prepared/mushroom.nc"], "posts": shards}
-    more = load(small(**{"environments/posts/posts": 1501})).environments["posts"].shards()
-    assert more[:2] == shards[:2]
-    assert more[2:] == [f"data/embeddings/tiny/hate_speech-{first}.nc" for first in ("1000-1499", "1500-1500")]
+    assert inputs == {"mushroom": ["data/prepared/mushroom.nc"], "posts": POSTS}
+
+
+@pytest.mark.parametrize("scaling", ["none", "unit", "standardise"])
+def test_a_ceiling_belongs_to_a_scaling(scaling):
+    options = load(small(**{"environments/posts/scaling": scaling})).environments["posts"].options()
+    assert options["inputs"]["ceiling"] == f"data/ceilings/tiny/hate_speech-1200-{scaling}.nc"
+    assert (options["scaling"], options["actions"]) == (scaling, "publish_or_block")
+
+
+def test_reviews_have_a_cost():
+    """At 1/3 both wordings have one threshold; at 1/4 no run file could tell the two mistakes apart."""
+    reviewed = {"environments/posts/actions": "remove_or_review"}
+    options = load(small(**reviewed)).environments["posts"].options()
+    assert options["review_cost"] == pytest.approx(1 / 3)
+    where = "config/environments.yaml: environments.posts"
+    for cost, words in (
+        (0.25, "must not be 1/4, where both mistakes"),
+        (0.5, "input should be less than 0.5"),
+        (0, "input should"),
+    ):
+        (fault,) = faults(small(**reviewed, **{"environments/posts/review_cost": cost}))
+        assert fault.startswith(f"{where}.review_cost: found {cost}: {words}")
+    (fault,) = faults(small(**{"environments/posts/review_cost": 0.3}))
+    assert fault == f"{where}: review_cost: there is no review where actions is publish_or_block"

@@ -70,7 +70,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server that stands for UCI and for the hub; without waiting between retries."""
+    """A server that stands for UCI, for the hub and for GitHub; without waiting between retries."""
     state = Server("")
     with ThreadingHTTPServer(("127.0.0.1", 0), _handler(state)) as http:
         state.url = f"http://127.0.0.1:{http.server_port}"
@@ -78,6 +78,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread.start()
         monkeypatch.setenv("ENSEMBLEPP_UCI_URL", state.url)
         monkeypatch.setenv("HF_ENDPOINT", f"{state.url}/")
+        monkeypatch.setenv("ENSEMBLEPP_GITHUB_URL", state.url)
         monkeypatch.setenv("NO_PROXY", "*")
         monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
         yield state

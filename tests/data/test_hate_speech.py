@@ -250,3 +250,33 @@ def test_rows_available(raw, tmp_path):
     assert rows_available(tmp_path) == 15628
     (tmp_path / "measuring-hate-speech.parquet").write_bytes(parquet(made_up()))  # the whole set wins over a part
     assert rows_available(tmp_path) == 39565
+
+
+def test_annotations_repeat_their_posts(raw):
+    """27,112 rows in the mirror's file of 15,628 posts; the first n are a fair sample of them."""
+    once = read(raw)
+    every = hate_speech.repeated(once)
+    assert len(every.comment_id) == once.annotations.sum() == rows_available(raw.parent, "annotations") == 27_112
+    ids, counts = np.unique(every.comment_id, return_counts=True)
+    expected = dict(zip(once.comment_id.tolist(), once.annotations.tolist(), strict=True))
+    assert dict(zip(ids.tolist(), counts.tolist(), strict=True)) == expected
+    label = dict(zip(once.comment_id.tolist(), once.label.tolist(), strict=True))
+    assert every.label.tolist() == [label[post] for post in every.comment_id.tolist()]
+    share = every.label.mean()
+    assert abs(share - 0.443) < 0.001, "the manifest's share of all rows"
+    assert abs(every.label[:3000].mean() - share) < 3 * np.sqrt(share * (1 - share) / 3000)
+
+
+def test_annotations_in_the_prepared_file(tmp_path):
+    path = tmp_path / "posts"
+    path.write_bytes(parquet(made_up()))
+    prepare([path], tmp_path / "posts.nc", posts="annotations", hub_content=HubContent(3, 2))
+    data = read_dataset(tmp_path / "posts.nc")
+    assert sorted(data["comment_id"].values.tolist()) == [3, 7, 7]
+    assert data.attrs["posts"] == "annotations"
+
+
+def test_a_threshold_needs_scores(raw):
+    with pytest.raises(DataError, match=r"threshold 0\.7 needs the hub's scores \(expected measuring-hate-speech\.parquet,"):
+        read(raw, threshold=0.7)
+    assert read(raw, threshold=0.0).label_cut == 0.0

@@ -224,11 +224,12 @@ def test_reachable_all_asks_for_every_raw_file_and_for_a_shared_archive_once(ser
         "uci/shuttle.trn": True,
         "uci/shuttle.tst": True,
         "hatespeech/posts": False,
+        "hatespeech/davidson_labeled_data.csv": False,
+        "hatespeech/hatecheck_test_suite_cases.csv": False,
     }
     assert server.asked.count(("HEAD", "/static/public/148/statlog+shuttle.zip")) == 1
-    assert ("HEAD", "/datasets/ucberkeley-dlab/measuring-hate-speech/resolve/main/measuring-hate-speech.parquet") in (
-        server.asked
-    )
+    (posts,) = load("hate_speech").RAW
+    assert ("HEAD", posts.sources[0].url.removeprefix("{hub}")) in server.asked
 
 
 def test_base_urls_are_read_at_call_time(monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ensemblepp.data import table
+from ensemblepp.data import columns, table
 from ensemblepp.environments.classification import Classification
 from ensemblepp.errors import DataError
 from ensemblepp.storage.datasets import read_dataset
@@ -85,15 +85,15 @@ def test_parquet_is_the_same_table(tmp_path):
     assert np.array_equal(read.codes[:, :2], expected.codes)
     assert read.categories == (*expected.categories, ("False", "True"))
     assert np.array_equal(read.labels, expected.labels)
-    assert table.rows_available(path) == 6
+    assert columns.rows_available(path) == 6
 
 
 def test_rows_are_counted_without_reading(tmp_path):
     """Header and empty lines are none; an edited file is counted anew."""
     path = write(tmp_path, "a,b\n1,2\n\n3,4\n5,6")
-    assert table.rows_available(path) == 3
+    assert columns.rows_available(path) == 3
     write(tmp_path, "a,b\n1,2\n")
-    assert table.rows_available(path) == 1
+    assert columns.rows_available(path) == 1
 
 
 def test_missing_values_may_be_a_category(tmp_path):

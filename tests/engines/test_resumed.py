@@ -6,7 +6,7 @@ import os
 
 import pytest
 import torch
-from every_kind import ROUNDS, agent_entry, built, environment_entry
+from every_kind import ROUNDS, agent_entry, built, environment_entry, partner_of
 from killed import Killed, assert_equal, killer
 
 from ensemblepp import registry
@@ -26,8 +26,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(kind, engine, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     # a state per round is a lot to wait for the disk for
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    linear = registry.AGENTS[kind].startswith("ensemblepp.agents.linear.")
-    place = environment_entry("linear_finite" if linear else "moderation", tmp_path)
+    place = environment_entry(partner_of(kind), tmp_path)
 
     def start():
         environment, agent, own = built(place, agent_entry(kind))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensemblepp.environments.contextual import Contextual, unit_rows
+from ensemblepp.environments.contextual import Contextual
+from ensemblepp.environments.scaling import unit_rows
 from ensemblepp.errors import ConfigError
 
 CONTEXTS = np.array([[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], dtype=np.float32)

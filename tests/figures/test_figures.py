@@ -300,7 +300,9 @@ def test_accuracy_is_the_share_of_right_decisions():
     # the best constant action, always block, loses 0.3 a round
     for label, rate in {"Ensemble++": 0.2, "Greedy": 0.25}.items():
         np.testing.assert_allclose(curve(gain, label), (0.3 - rate) * TIME, rtol=1e-5)
-    assert legend(gain) == ["Ensemble++", "Greedy", "always block", "always publish", "best constant action"]
+    (shared,) = gain.figure.legends
+    names = ["Ensemble++", "Greedy", "always block", "always publish", "best constant action"]
+    assert [text.get_text() for text in shared.get_texts()] == names
     lower, upper = accuracy.get_ylim()
     assert lower <= 0.4
     assert upper >= 0.9

@@ -29,7 +29,8 @@ from ensemblepp.agents.neural.neural_ucb import NeuralUCB
 from ensemblepp.engines.choice import simulate
 from ensemblepp.engines.neural import run, stacked
 from ensemblepp.environments.candidates import Quadratic
-from ensemblepp.environments.contextual import Contextual, unit_rows
+from ensemblepp.environments.contextual import Contextual
+from ensemblepp.environments.scaling import unit_rows
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory
 

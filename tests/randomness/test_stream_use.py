@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from every_kind import ROUNDS, agent_entry, built, environment_entry
+from every_kind import ROUNDS, agent_entry, built, environment_entry, family_of
 
 from ensemblepp import registry
 from ensemblepp.engines.choice import choose, simulate
@@ -24,6 +24,7 @@ ENVIRONMENTS = {
     "neural": {"environment", "environment/offers", "reward_noise"},
     "classification": {"environment", "reward_noise"},
     "moderation": {"environment", "reward_noise"},
+    "moderation_tokens": {"environment", "reward_noise"},
 }
 
 NETWORK = {"agent", "minibatch"}
@@ -47,6 +48,9 @@ AGENTS = {
     "neural_ts": NETWORK | {"reference/actions"},
     "neural_linear": NETWORK | {"reference"},
     "dropout": NETWORK | {"agent/probes", "reference/units", "minibatch/units"},
+    "text_greedy": NETWORK,
+    "text_ensemblepp": NETWORK | {"agent/prior", "reference", "perturbation"},
+    "text_ensembleplus": NETWORK | {"agent/prior", "reference/member", "perturbation"},
 }
 
 #: Update laws that are not enumerated draw their directions.
@@ -76,8 +80,8 @@ def streams_of(opened: Counter) -> set[str]:
 @pytest.mark.parametrize("kind", registry.ENVIRONMENTS)
 def test_an_environment_opens_its_streams_once(kind, whole, opened, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    linear = kind.startswith("linear_")
-    entry = agent_entry("linear_greedy" if linear else "lmcts")
+    players = {"linear_finite": "linear_greedy", "linear_sphere": "linear_greedy", "moderation_tokens": "text_greedy"}
+    entry = agent_entry(players.get(kind, "lmcts"))
     environment, agent, _ = built(environment_entry(kind, tmp_path), entry)
     before = set(opened)
     simulate(environment, agent, ROUNDS, engine=None if whole else "step_by_step")
@@ -92,10 +96,11 @@ def test_an_environment_opens_its_streams_once(kind, whole, opened, tmp_path, mo
 @pytest.mark.parametrize("kind", registry.AGENTS)
 def test_an_agent_opens_its_streams_once(kind, changes, engine, opened, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    neural = registry.AGENTS[kind].startswith("ensemblepp.agents.neural.")
-    if changes and kind != "neural_ensemblepp":
+    neural = family_of(kind) != "linear"
+    if changes and kind not in ("neural_ensemblepp", "text_ensemblepp"):
         pytest.skip("has no update law")
-    place = environment_entry("quadratic" if neural else "linear_finite", tmp_path)
+    places = {"linear": "linear_finite", "neural": "quadratic", "text": "moderation_tokens"}
+    place = environment_entry(places[family_of(kind)], tmp_path)
     environment, agent, own = built(place, agent_entry(kind, **changes))
     if engine in ("neural_stacked", "linear_batched") and choose(agent, environment).split("_")[0] != engine.split("_")[0]:
         pytest.skip("another family")

@@ -313,8 +313,12 @@ def contextual(horizon: int) -> Config:
 def aggregated(config: Config) -> xr.Dataset:
     """The posts' study: two of the six posts are hateful."""
     vectors = np.arange(12, dtype=np.float32).reshape(6, 2) + 1
-    shard = xr.Dataset({"embedding": (("post", "feature"), vectors), "label": ("post", np.array([0, 1, 0, 0, 1, 0], np.int8))})
-    write_dataset(shard, config.environments["posts"].shards()[0])
+    posts = xr.Dataset({"embedding": (("post", "feature"), vectors), "label": ("post", np.array([0, 1, 0, 0, 1, 0], np.int8))})
+    inputs = config.environments["posts"].options()["inputs"]
+    write_dataset(posts, inputs["embeddings"])
+    # right about all but the first, which is free, and the second, which is hateful
+    judged = xr.Dataset({"free": ("post", np.array([0.1, 0.9, 0.8, 0.7, 0.6, 0.9])), "label": posts["label"]})
+    write_dataset(judged, inputs["ceiling"])
     for block in config.blocks("posts"):
         blocks.run(block.spec, block.path, code=fingerprint(*block.code))
     aggregate(plan(config, "posts"), "posts.nc")
@@ -331,9 +335,16 @@ def test_regret_of_constant_actions(tmp_path, monkeypatch):
     for step, passes in ((6, 1), (12, 2)):
         np.testing.assert_allclose(constant.sel(environment="posts", action_index=0, time=step), 4 * 0.5 * passes)
         np.testing.assert_allclose(constant.sel(environment="posts", action_index=1, time=step), 2 * 1.0 * passes)
+    # the ceiling misses 0.5 on the first post and 1 on the second, in each pass
+    assert dataset["ceiling_regret"].dims == dataset["ceiling_optimal"].dims == ("environment", "seed", "time")
+    for step, passes in ((6, 1), (12, 2)):
+        np.testing.assert_allclose(dataset["ceiling_regret"].sel(environment="posts", time=step), 1.5 * passes)
+        np.testing.assert_allclose(dataset["ceiling_optimal"].sel(environment="posts", time=step), 4 * passes)
     for seed in (0, 1):
         with xr.open_dataset(f"results/quick/runs/posts/ts/M0/T12/seeds{seed}-{seed}.nc") as run:
-            np.testing.assert_array_equal(constant.sel(environment="posts", seed=seed), run["constant_regret"].sel(seed=seed))
+            for name in ("constant_regret", "ceiling_regret", "ceiling_optimal"):
+                found = dataset[name].sel(environment="posts", seed=seed)
+                np.testing.assert_array_equal(found, run[name].sel(seed=seed))
 
 
 def test_time_is_thinned_to_a_subset_with_both_ends(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import Config
+from ensemblepp.data import hate_speech
 from ensemblepp.runs.availability import left_out
 
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refuses at once
@@ -18,7 +19,7 @@ REFUSED = "no connection: [Errno 111] Connection refused"
 
 MUSHROOM = "/ml/machine-learning-databases/mushroom/agaricus-lepiota.data"
 SHUTTLE = "/static/public/148/statlog+shuttle.zip"
-POSTS = "/datasets/ucberkeley-dlab/measuring-hate-speech/resolve/main/measuring-hate-speech.parquet"
+POSTS = f"/datasets/ucberkeley-dlab/measuring-hate-speech/resolve/{hate_speech.REVISION}/measuring-hate-speech.parquet"
 MODEL = "/own/model/resolve/v1/config.json"
 
 RAW = {"mushroom": ["agaricus-lepiota.data"], "shuttle": ["shuttle.trn", "shuttle.tst"]}

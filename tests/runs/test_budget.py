@@ -101,7 +101,7 @@ def test_another_environment_of_the_kind_is_a_guess(config):
 
 @pytest.mark.usefixtures("whole")
 def test_nothing_is_said_of_runs_whose_rounds_get_longer(config):
-    made(config, "square", "lmcts", 0, 4, 0, 0)
+    made(config, "square", "lmcts", 0, 4, 0, 0, size=2 * STRUCTURE)
     assert asked(config, "square", "lmcts", 0, 8, 0, 0).unknown == 1
     assert asked(config, "square", "lmcts", 0, 4, 0, 1).unknown == 0
 

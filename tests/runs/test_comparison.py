@@ -274,7 +274,7 @@ def test_what_is_refused(tmp_path, arguments, message):
 
 def test_files_that_are_missing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match=r"^data/embeddings/minilm/hate_speech-0-499\.nc: no such file; in the repository"):
+    with pytest.raises(DataError, match=r"^data/\S+: no such file; in the repository, `snakemake --cores all data/"):
         compare(["ensemble++"], "moderation-minilm", 10, 2)
     with pytest.raises(DataError, match=r"^absent\.csv: no such file$"):
         compare(["ensemble++"], {"table": "absent.csv", "label": "kind"}, 10, 2)

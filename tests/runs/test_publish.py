@@ -71,7 +71,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         if path.endswith(".nc") and "/runs/" in path:
             write_json(RECORD, (tmp_path / path).with_suffix(".json"))
     assert block.path in settings.files("uci")
-    monkeypatch.setattr(module, "read_dataset", lambda path: path)
+    monkeypatch.setattr(module, "read_dataset", lambda path, **_: path)
     monkeypatch.setattr(module, "summary", lambda path: path)
     monkeypatch.setattr(module, "write_dataset", lambda data, path: path.write_text(data))
     write_json({"moderation": "cost of moderation"}, tmp_path / "logs/smoke/costs.json")

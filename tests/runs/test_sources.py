@@ -93,7 +93,7 @@ BLOCK = {
 #: Other names of outputs.
 OUT = {"check-data": "out.json"}
 
-EMBED = "--prepared README.md --folder . --first 0 --last 1 --pooling mean --max-tokens 9"
+EMBED = "--prepared README.md --folder . --posts 2 --pooling mean --max-tokens 9"
 
 
 @pytest.mark.parametrize(

@@ -228,3 +228,18 @@ def test_every_table_is_written_in_every_format_the_same_each_time(tmp_path, nam
         assert "OURS" in text
         assert "GREEDY" in text
         assert text == (tmp_path / "b" / f"table.{suffix}").read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------------------------ moderation
+
+
+def test_the_share_of_the_way_is_paired_by_seed():
+    """The constant action loses 20 and the ceiling 10, 5 and 0: of 10, 15 and 20 to gain, 5, 3 and 10 were."""
+    dataset = study({("greedy", 0): [15.0, 17.0, 10.0]}, constant=[[20.0, 20.0, 20.0]])
+    ceiling = np.array([10.0, 5.0, 0.0])[None, :, None] * [0.5, 1.0]
+    (row,) = best_constant.build(dataset.assign(ceiling_regret=(("environment", "seed", "time"), ceiling))).to_dict("records")
+    shares = np.array([0.5, 0.2, 0.5])
+    assert row["share of the way"] == pytest.approx(shares.mean())
+    assert row["share 95 % low"] == pytest.approx(shares.mean() - HALF * shares.std(ddof=1))
+    assert (row["ceiling"], row["best constant"]) == (5, 20)
+    assert "ceiling" not in best_constant.build(dataset).columns

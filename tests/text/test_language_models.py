@@ -16,7 +16,18 @@ from pathlib import Path
 import pytest
 
 from ensemblepp.errors import ResultError, UnreachableError
-from ensemblepp.text.language_models import CHECKSUMS, MARK, acquire, hub_address, local_source, missing, verify
+from ensemblepp.storage.datasets import read_json
+from ensemblepp.text.language_models import (
+    CHECKSUMS,
+    MARK,
+    ORIGIN,
+    acquire,
+    content,
+    hub_address,
+    local_source,
+    missing,
+    verify,
+)
 
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refuses at once
 COMMIT = "0123456789" * 4
@@ -35,9 +46,9 @@ OTHERS = {"README.md": b"# A model", "pytorch_model.bin": b"weights", "onnx.onnx
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What is in a model's folder, beside the checksums, which must be right."""
+    """What is in a model's folder, beside the checksums, which must be right, and where it is from."""
     verify(folder)
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != CHECKSUMS}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in (CHECKSUMS, ORIGIN)}
 
 
 def spec(source: str, location: object, revision: str = "main") -> dict[str, str]:
@@ -49,8 +60,8 @@ def published(tmp_path: Path) -> Path:
     """A folder with a model."""
     folder = tmp_path / "published"
     folder.mkdir()
-    for name, content in (FILES | OTHERS).items():
-        (folder / name).write_bytes(content)
+    for name, body in (FILES | OTHERS).items():
+        (folder / name).write_bytes(body)
     return folder
 
 
@@ -110,7 +121,7 @@ def test_a_folder_without_a_model(tmp_path, published, removed, pattern):
 # ------------------------------------------------------------------------------------------------------ interruption
 
 
-@pytest.mark.parametrize("moved", range(len(FILES) + 1))
+@pytest.mark.parametrize("moved", range(len(FILES) + 2))
 def test_an_interrupted_acquisition_never_looks_like_a_model(tmp_path, published, monkeypatch, moved):
     """`moved` files have found their place when the interruption comes; another model was there before."""
     folder = tmp_path / "mine"
@@ -168,6 +179,18 @@ def test_an_interrupted_copy_never_looks_like_a_model(tmp_path, published, monke
     assert [path.name for path in tmp_path.iterdir()] == ["published"]
 
 
+def test_content_is_of_the_files_and_not_of_their_origin(tmp_path, published):
+    folders = [tmp_path / name for name in ("one", "other", "edited")]
+    acquire(spec("folder", published), folders[0])
+    published.rename(tmp_path / "elsewhere")
+    acquire(spec("folder", tmp_path / "elsewhere"), folders[1])
+    (tmp_path / "elsewhere/vocab.txt").write_bytes(b"a\nc\n")
+    acquire(spec("folder", tmp_path / "elsewhere"), folders[2])
+    one, other, edited = map(content, folders)
+    assert one == other != edited
+    assert read_json(folders[0] / ORIGIN) == {"source": "folder", "location": str(published)}
+
+
 # --------------------------------------------------------------------------------------------------------------- hub
 
 
@@ -193,7 +216,7 @@ class Hub(BaseHTTPRequestHandler):
     def find(self, path: str) -> tuple[bytes | None, dict[str, str]]:
         for repository in ("own/model", "own/weightless"):
             files = {name: body for name, body in (FILES | OTHERS).items() if "model" in repository or "000" not in name}
-            if path == f"/api/models/{repository}/revision/v1":
+            if path in (f"/api/models/{repository}/revision/{name}" for name in ("v1", COMMIT)):
                 return json.dumps(
                     {"id": repository, "sha": COMMIT, "siblings": [{"rfilename": name} for name in files]}
                 ).encode(), {}
@@ -237,12 +260,14 @@ def test_from_the_hub(tmp_path, hub):
     done = from_hub(hub, "own/model", tmp_path / "mine")
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "mine") == FILES
+    origin = read_json(tmp_path / "mine" / ORIGIN)
+    assert origin == {"source": "hub", "location": "own/model", "revision": "v1", "commit": COMMIT}
 
 
 @pytest.mark.parametrize(
     ("location", "reason"),
     [
-        ("own/other", "the hub cannot be reached (Got: HfHubHTTPError: Client error '404 Not Found' for url"),
+        ("own/other", "the hub cannot be reached (Client error '404 Not Found' for url"),
         ("own/weightless", "has no *.safetensors; it must be a transformers model"),
     ],
 )

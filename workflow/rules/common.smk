@@ -17,11 +17,12 @@ from ensemblepp.config.targets import faults_of_wildcards, unknown
 from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError, in_lines
-from ensemblepp.registry import DATASETS
+from ensemblepp.registry import DATASETS, OWN_DATASETS
 from ensemblepp.runs import commits, controllers, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.runs.priorities import Priorities
+from ensemblepp.text import precision
 from ensemblepp.warm_start import server as warm_server
 
 try:
@@ -36,6 +37,7 @@ if CONFIG.mirror_folder:
 
 # resolved once: a job may run on a machine that sees other devices
 os.environ[devices.PLANNED_VARIABLE] = devices.resolve("auto")
+os.environ[precision.PLANNED_VARIABLE] = precision.resolve("auto", CONFIG.device)
 
 CONTROLLER = None
 # not in the processes that it starts for jobs
@@ -58,6 +60,8 @@ wildcard_constraints:
     agent=r"[^/]+",
     ensemble_size=r"\d+",
     horizon=r"\d+",
+    posts=r"\d+",
+    scaling="none|unit|standardise",
     first=r"\d+",
     last=r"\d+",
     study=r"[^/]+",
@@ -91,20 +95,22 @@ def say_left_out():
 
 
 def raw_files(wildcards):
-    """What a data set is prepared from: a table of the user's, or the files that `retrieve` brings."""
-    if wildcards.dataset in CONFIG.datasets:
+    """What a data set is prepared from: a file of the user's, or the files that `retrieve` brings."""
+    published = CONFIG.published(wildcards.dataset)
+    if published is None:
         return [CONFIG.datasets[wildcards.dataset].file]
-    return [f"data/raw/{file.name}" for file in load_dataset(wildcards.dataset).RAW]
+    return [f"data/raw/{file.name}" for file in load_dataset(published).RAW]
 
 
-def table_option(wildcards):
-    """How a table of the user's is read, for the command line; empty for any other data set."""
-    table = CONFIG.datasets.get(wildcards.dataset)
-    return ["--table", canonical_json(table.declared())] if table else []
+def declared_option(wildcards):
+    """How a data set under `datasets` is read, for the command line; empty for any other."""
+    own = CONFIG.datasets.get(wildcards.dataset)
+    return ["--declared", canonical_json({"kind": own.kind, **own.declared()})] if own else []
 
 
 def data_code(wildcards):
-    return fingerprint(DATASETS.get(wildcards.dataset, "ensemblepp.data.table"))
+    own = CONFIG.datasets.get(wildcards.dataset)
+    return fingerprint(OWN_DATASETS[own.kind] if own else DATASETS[wildcards.dataset])
 
 
 def block(wildcards):
@@ -125,6 +131,11 @@ PRIORITIES = Priorities()
 def priority_of(wildcards):
     """The priority of a run block."""
     return PRIORITIES(block(wildcards))
+
+
+def memory_of(wildcards):
+    """Megabytes of a run block: an agent that trains a language model holds it four times, and what a minibatch leaves of it."""
+    return 8000 if "folder" in block(wildcards).spec["agent"]["options"] else 2000
 
 
 def run_files(wildcards):

@@ -35,12 +35,12 @@ rule check:
         mem_mb=1000,
         runtime=10,
     params:
-        table=table_option,
+        declared=declared_option,
         code=data_code,
     message:
         "check the raw files of {wildcards.dataset}"
     shell:
-        "python -m ensemblepp check-data --dataset {wildcards.dataset} {params.table:q} --code {params.code} --output {output:q} {input:q} 2> {log:q}"
+        "python -m ensemblepp check-data --dataset {wildcards.dataset} {params.declared:q} --code {params.code} --output {output:q} {input:q} 2> {log:q}"
 
 
 rule prepare:
@@ -59,10 +59,10 @@ rule prepare:
         mem_mb=1000,
         runtime=10,
     params:
-        table=table_option,
+        declared=declared_option,
         code=data_code,
     message:
         "prepare {wildcards.dataset}"
     shell:
-        "python -m ensemblepp prepare --dataset {wildcards.dataset} {params.table:q} --code {params.code} --output {output:q}"
+        "python -m ensemblepp prepare --dataset {wildcards.dataset} {params.declared:q} --code {params.code} --output {output:q}"
         " {input.raw:q} 2> {log:q}"

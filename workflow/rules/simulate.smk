@@ -13,7 +13,7 @@ rule simulate:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
+        mem_mb=memory_of,
         runtime=240,
         gpu=lambda wildcards: int(block(wildcards).spec["device"] == "cuda"),
     params:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -25,6 +26,8 @@ class PlayingModel(AgentModel):
     device_setting: ClassVar[Literal["device", "linear_device"] | None] = None
     #: the family of its class (`bandit.AgentFamily`)
     family: ClassVar[AgentFamily | None] = None
+    #: what its environments must give (`EnvironmentModel.gives`); None: whatever they give
+    reads: ClassVar[Literal["features", "tokens"] | None] = "features"
 
     protocol: str | None = Field(None, description="a name under protocols: values per environment that agents share")
     per_environment: dict[str, dict[str, Any]] = Field(
@@ -34,6 +37,10 @@ class PlayingModel(AgentModel):
     def options(self) -> dict[str, Any]:
         """The keyword arguments of the agent's class."""
         return self.model_dump(exclude=set(PlayingModel.model_fields) | {"kind"})
+
+    def options_in(self, environment: Any, language_models: Mapping[str, Any], device: str) -> dict[str, Any]:
+        """The same in one environment, on a device, for an agent that has to know more of these than others."""
+        return self.options()
 
     def played_as(self) -> AgentFamily | None:
         """The family that decides on the engine; None: it is played round by round."""

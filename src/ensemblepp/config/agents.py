@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -30,6 +30,7 @@ from ensemblepp.config.neural_agents import (
     NeuralTSAgent,
     NeuralUCBAgent,
 )
+from ensemblepp.config.text_agents import TextEnsembleAgent, TextEnsemblePlusAgent, TextGreedyAgent
 
 
 class PairAgent(AgentModel):
@@ -44,6 +45,7 @@ class PairAgent(AgentModel):
 class CustomAgent(PlayingModel):
     """An agent of your own: any class with the interface of `ensemblepp.bandit.Agent`."""
 
+    reads: ClassVar[Literal["features", "tokens"] | None] = None
     kind: Literal["custom"]
     class_path: Place = Field(alias="class", description="`package.module:Class`")
     plays_as: Literal["any", "linear", "neural", "linear_heads"] = Field(
@@ -91,6 +93,9 @@ Agent = Annotated[
     | NeuralTSAgent
     | NeuralLinearAgent
     | DropoutAgent
+    | TextGreedyAgent
+    | TextEnsembleAgent
+    | TextEnsemblePlusAgent
     | CustomAgent,
     Field(discriminator="kind"),
 ]

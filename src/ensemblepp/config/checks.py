@@ -15,19 +15,18 @@ from ensemblepp.config import datasets, laws, own_code
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import (
-    CLASSIFIED,
     ClassificationEnvironment,
     CustomEnvironment,
     LinearSphereEnvironment,
     ModerationEnvironment,
+    TokenModerationEnvironment,
 )
 from ensemblepp.config.linear_agents import LinearEnsembleAgent, LinearUCBAgent
-from ensemblepp.config.neural_agents import NeuralAgentModel
+from ensemblepp.config.neural_agents import TrainingModel
 from ensemblepp.config.resolution import ARTEFACTS, Config, own_values, with_options
 from ensemblepp.config.studies import OwnArtefact, Study
 from ensemblepp.data import load as load_dataset_module
 from ensemblepp.data.sources import MIRROR_VARIABLE
-from ensemblepp.data.table import rows_available
 from ensemblepp.errors import one_of
 from ensemblepp.randomness.distributions import is_taken
 
@@ -62,7 +61,7 @@ def in_words(fault: Mapping[str, Any]) -> str:
     where = [str(part) for part in fault["loc"] if part != "[key]"]
     file = FILES.get(where[0], "config/config.yaml") if where else "config/config.yaml"
     # pydantic puts the discriminator's value into the location of a tagged union; the file has no such level
-    if where[:1] in (["environments"], ["agents"]) and len(where) > 2:
+    if where[:1] in (["environments"], ["datasets"], ["agents"]) and len(where) > 2:
         del where[2]
     found = "" if isinstance(fault["input"], Mapping) else f"found {fault['input']!r}: "
     message = fault["msg"].removeprefix("Value error, ")
@@ -107,8 +106,10 @@ def _check_environments(config: Config) -> Iterator[str]:
                 yield f"{where}.inputs: found {environment.inputs}: {environment.class_path} takes no inputs"
             if not environment.inputs and "inputs" in takes.required:
                 yield f"{where}.inputs: field required: {environment.class_path} has no default for it"
-        if isinstance(environment, ClassificationEnvironment):
-            allowed = [*CLASSIFIED, *config.datasets]
+        if isinstance(environment, ClassificationEnvironment | ModerationEnvironment):
+            posts = isinstance(environment, ModerationEnvironment)
+            published = datasets.POSTS if posts else datasets.CLASSIFIED
+            allowed = [*published, *(own for own, dataset in config.datasets.items() if dataset.of_posts == posts)]
             yield from _unknown(f"{FILES['environments']}: environments.{name}.dataset", [environment.dataset], allowed)
         model = getattr(environment, "language_model", None)
         if model is not None and model not in config.language_models:
@@ -169,7 +170,7 @@ def _check_agents(config: Config) -> Iterator[str]:
 
 
 def _check_protocols(config: Config) -> Iterator[str]:
-    neural = [model for model in _agent_models() if issubclass(model, NeuralAgentModel)]
+    neural = [model for model in _agent_models() if issubclass(model, TrainingModel)]
     known = sorted({name for model in neural for name in model.model_fields} - {"kind", *PlayingModel.model_fields})
     kinds = {environment.kind for environment in config.environments.values()}
     for name, places in config.protocols.items():
@@ -244,6 +245,7 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
         yield from faults
         if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
+            yield from _partners(config, f"{place}.environments", study.agents, grid.environments)
             spheres = [name for name in grid.environments if isinstance(config.environments[name], LinearSphereEnvironment)]
             for agent in study.agents:
                 if spheres and isinstance(config.agents[agent], LinearUCBAgent):
@@ -257,6 +259,18 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
             continue
         for environment in grid.environments:
             yield from horizon_faults(config, f"{place}.horizon", grid.horizon, environment)
+
+
+def _partners(config: Config, where: str, agents: list[str], environments: list[str]) -> Iterator[str]:
+    """An agent that plays in none of a study's environments, or an environment that none of its agents plays in."""
+    for agent in agents:
+        if not any(config.plays(agent, environment) for environment in environments):
+            wanted = config.agents[config.runner(agent)].reads
+            yield f"{where}: agent '{agent}' plays in none of {', '.join(environments)}: it needs {wanted}"
+    for environment in environments:
+        if not any(config.plays(agent, environment) for agent in agents):
+            given = config.environments[environment].gives
+            yield f"{where}: found '{environment}': it gives {given}, which none of the agents reads"
 
 
 def _alike(where: str, key: str, words: Mapping[str, str]) -> Iterator[str]:
@@ -276,14 +290,16 @@ def horizon_faults(config: Config, where: str, horizon: int, name: str) -> Itera
         yield f"{where}: found {horizon}: environment '{name}' can be played for {longest} rounds at most"
     if not hasattr(environment, "passes"):
         return
-    table = config.datasets.get(environment.dataset)
-    if table is None and environment.dataset in registry.DATASETS:
+    own = config.datasets.get(environment.dataset)
+    if own is not None:
+        rows = own.rows_available(config.mirror_folder)
+    elif environment.dataset in registry.DATASETS:
         rows = load_dataset_module(environment.dataset).rows_available(config.mirror_folder)
-    elif table is not None and Path(table.file).is_file():
-        rows = rows_available(table.file)
     else:
         return
-    if isinstance(environment, ModerationEnvironment):
+    if rows is None:
+        return
+    if isinstance(environment, ModerationEnvironment | TokenModerationEnvironment):
         if environment.posts > rows:
             yield (
                 f"{FILES['environments']}: environments.{name}.posts: found {environment.posts}: "

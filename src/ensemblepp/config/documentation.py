@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from ensemblepp.config.agents import Agent
-from ensemblepp.config.datasets import Table
+from ensemblepp.config.datasets import HateSpeech, OwnPosts, Table
 from ensemblepp.config.environments import Environment, LanguageModel
 from ensemblepp.config.laws import OwnLaw
 from ensemblepp.config.resolution import Config
@@ -49,7 +49,7 @@ def tables() -> str:
     """Markdown tables of every key, one per model."""
     sections = [("config.yaml", [Settings])]
     sections.append(("environments.yaml, `environments`", get_args(get_args(Environment)[0])))
-    sections.append(("environments.yaml, `datasets`", [Table]))
+    sections.append(("environments.yaml, `datasets`", [Table, OwnPosts, HateSpeech]))
     sections.append(("environments.yaml, `language_models`", [LanguageModel]))
     sections.append(("agents.yaml, `agents`", get_args(get_args(Agent)[0])))
     sections.append(("agents.yaml, `laws`", [OwnLaw]))

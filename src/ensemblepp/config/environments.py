@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ensemblepp.bandit import EnvironmentFamily
 from ensemblepp.config.fields import Count, Horizon, Length, Model, NonNegative, Place, Positive, Width
 from ensemblepp.randomness.streams import MAX_WIDTH
-
-#: Posts that one job embeds, on one thread: texts are cheap to resume and jobs run side by side.
-EMBEDDING_SHARD = 500
 
 
 class EnvironmentModel(Model):
@@ -19,6 +16,8 @@ class EnvironmentModel(Model):
 
     #: the family of its class (`bandit.EnvironmentFamily`)
     family: ClassVar[EnvironmentFamily | None] = None
+    #: what an action is given as: its features, or the tokens of a text
+    gives: ClassVar[Literal["features", "tokens"]] = "features"
 
     title: str = Field(description="name in figures and tables")
 
@@ -109,10 +108,6 @@ class NeuralEnvironment(CandidatesEnvironment):
     )
 
 
-#: The built-in data sets with a label column.
-CLASSIFIED = ("mushroom", "shuttle")
-
-
 class ClassificationEnvironment(EnvironmentModel):
     """A classification data set as a bandit: one action per class, reward 1 for the right one."""
 
@@ -134,25 +129,69 @@ class ClassificationEnvironment(EnvironmentModel):
 
 
 class ModerationEnvironment(EnvironmentModel):
-    """Hate-speech moderation: publish or block a post, known by the embedding of a frozen language model."""
+    """Hate-speech moderation: what becomes of a post that is known by the embedding of a frozen language model."""
 
     family: ClassVar[EnvironmentFamily | None] = "pool"
     kind: Literal["moderation"]
-    dataset: Literal["hate_speech"] = Field("hate_speech", description="the posts")
+    dataset: str = Field("hate_speech", description="hate_speech, davidson or hatecheck, or posts under `datasets`")
     language_model: str = Field(description="a name under language_models")
-    posts: Length = Field(description="distinct posts in the stream; each is embedded once")
-    scaling: Literal["unit", "none"] = Field("unit", description="norm of the embeddings")
+    posts: Length = Field(description="posts in the stream, the first of the data set's own order; each is embedded once")
+    scaling: Literal["none", "unit", "standardise"] = Field(
+        "none",
+        description="none: as the model gave them, which the released code feeds; unit: embeddings of norm 1; standardise: "
+        "features of mean 0 and variance 1",
+    )
+    actions: Literal["publish_or_block", "remove_or_review"] = Field(
+        "publish_or_block",
+        description="the paper's two wordings: publish or block; or remove the post by itself, or have it reviewed, which "
+        "alone shows its label",
+    )
+    review_cost: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        1 / 3, description="c, taken off a reviewed post's reward; a post is worth it whose chance to be free is above 2c"
+    )
+    passes: Count = Field(1, description="how often every post may be shown")
+
+    @field_validator("review_cost")
+    @classmethod
+    def _told_apart(cls, cost: float) -> float:
+        if abs(cost - 0.25) < 0.01:
+            raise ValueError("must not be 1/4, where both mistakes cost the same, so that no run file could tell them apart")
+        return cost
+
+    @model_validator(mode="after")
+    def _reviewed(self) -> ModerationEnvironment:
+        if self.actions != "remove_or_review" and "review_cost" in self.model_fields_set:
+            raise ValueError("review_cost: there is no review where actions is publish_or_block")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        stem = f"{self.language_model}/{self.dataset}-{self.posts}"
+        inputs = {"embeddings": f"data/embeddings/{stem}.nc", "ceiling": f"data/ceilings/{stem}-{self.scaling}.nc"}
+        return {"inputs": inputs, **self.model_dump(include={"scaling", "actions", "review_cost", "passes"})}
+
+
+class TokenModerationEnvironment(EnvironmentModel):
+    """Hate-speech moderation for agents that train the language model: a post is given as its tokens."""
+
+    family: ClassVar[EnvironmentFamily | None] = "pool"
+    gives: ClassVar[Literal["features", "tokens"]] = "tokens"
+    #: publish and block
+    actions: ClassVar[int] = 2
+    kind: Literal["moderation_tokens"]
+    dataset: Literal["hate_speech"] = Field("hate_speech", description="the posts")
+    language_model: str = Field(description="a name under language_models, whose tokenizer is used")
+    posts: Length = Field(description="distinct posts in the stream, which is that of kind moderation with as many posts")
     passes: Count = Field(1, description="how often every post may be shown")
 
     def options(self) -> dict[str, Any]:
-        return {"inputs": {"embeddings": self.shards()}, **self.model_dump(include={"scaling", "passes"})}
+        tokens = f"data/tokens/{self.language_model}/{self.dataset}-{self.posts}.nc"
+        # not the class but the agents that play here read the model
+        inputs = {"tokens": tokens, "model": f"{self.model_folder()}/config.json"}
+        return {"inputs": inputs, "passes": self.passes}
 
-    def shards(self) -> list[str]:
-        """The files that hold the embeddings of the first `posts` posts; a greater number only adds files."""
-        starts = range(0, self.posts, EMBEDDING_SHARD)
-        ends = [min(start + EMBEDDING_SHARD, self.posts) - 1 for start in starts]
-        folder = f"data/embeddings/{self.language_model}"
-        return [f"{folder}/{self.dataset}-{start}-{end}.nc" for start, end in zip(starts, ends, strict=True)]
+    def model_folder(self) -> str:
+        """Where the language model lies."""
+        return f"data/models/{self.language_model}"
 
 
 class CustomEnvironment(EnvironmentModel):
@@ -186,6 +225,7 @@ Environment = Annotated[
     | NeuralEnvironment
     | ClassificationEnvironment
     | ModerationEnvironment
+    | TokenModerationEnvironment
     | CustomEnvironment,
     Field(discriminator="kind"),
 ]
@@ -201,4 +241,11 @@ class LanguageModel(Model):
     revision: str = Field("main", description="hub revision (branch, tag or commit)")
     checksums: dict[str, str] = Field({}, description="SHA-256 that files of a hub repository must have, by name")
     pooling: Literal["last", "mean"] = Field(description="hidden state of the last token, or the mean over tokens")
-    max_tokens: Count = Field(512, description="longer texts are cut")
+    max_tokens: Count = Field(512, description="longer texts are cut, here or at what the model has positions for")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto", description="numbers that it computes with; auto: bfloat16 where processor or GPU has instructions for it"
+    )
+
+    def brought(self) -> dict[str, Any]:
+        """What decides the files of its folder: how texts are embedded with them does not."""
+        return self.model_dump(include={"source", "location", "revision", "checksums"})

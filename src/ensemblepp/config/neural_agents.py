@@ -11,12 +11,11 @@ from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.fields import Count, Length, NonNegative, Positive, Width
 
 
-class NeuralAgentModel(PlayingModel):
-    """What every neural agent has: the paper's training protocol."""
+class TrainingModel(PlayingModel):
+    """What every agent that trains has: the paper's training protocol."""
 
     device_setting: ClassVar[Literal["device", "linear_device"] | None] = "device"
     family: ClassVar[AgentFamily | None] = "neural"
-    hidden: list[Width] = Field([64, 64], description="widths of the ReLU trunk; empty: linear heads on the features")
     learning_rate: Positive = Field(1e-4, description="Adam's step size")
     batch_size: Length = Field(128, description="samples per gradient step")
     weight_decay: NonNegative = Field(0.01, description="lambda; divided by the samples in the buffer")
@@ -25,6 +24,12 @@ class NeuralAgentModel(PlayingModel):
     update_every: Count = Field(1, description="every how many rounds the agent trains")
     warm_up: Annotated[int, Field(ge=0)] = Field(128, description="rounds before the first gradient step")
     timed: bool = Field(False, description="record the seconds of the rounds; such a run does not repeat to the bit")
+
+
+class NeuralAgentModel(TrainingModel):
+    """What every agent with a network of its own has."""
+
+    hidden: list[Width] = Field([64, 64], description="widths of the ReLU trunk; empty: linear heads on the features")
 
 
 class LossModel(NeuralAgentModel):

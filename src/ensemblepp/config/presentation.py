@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from ensemblepp.analysis import needs
 from ensemblepp.config import own_code
 from ensemblepp.config.agents import CustomAgent
-from ensemblepp.config.environments import ClassificationEnvironment, CustomEnvironment, ModerationEnvironment
+from ensemblepp.config.environments import (
+    ClassificationEnvironment,
+    CustomEnvironment,
+    ModerationEnvironment,
+    TokenModerationEnvironment,
+)
 from ensemblepp.config.linear_agents import LinearEnsembleAgent
-from ensemblepp.config.neural_agents import NeuralAgentModel
+from ensemblepp.config.neural_agents import TrainingModel
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.config.studies import Grid, Study
 
@@ -43,15 +48,20 @@ def _had(config: Config, study: Study, grid: Grid) -> needs.Had:
 def _variables(config: Config, study: Study, environment: str) -> set[str] | None:
     """The variables of a study's runs in an environment; None where a class of the user's decides."""
     place = config.environments[environment]
-    models = [config.agent_for(name, environment).model for name in study.agents]
+    models = [config.agent_for(name, environment).model for name in study.agents if config.plays(name, environment)]
     if isinstance(place, CustomEnvironment) or any(isinstance(model, CustomAgent) for model in models):
         return None
     names = set(needs.ALWAYS)
-    if isinstance(place, ClassificationEnvironment | ModerationEnvironment):
+    if isinstance(place, ClassificationEnvironment | ModerationEnvironment | TokenModerationEnvironment):
         names.add("constant_regret")
+    if isinstance(place, ModerationEnvironment):
+        policies = ("ceiling", "threshold") if place.actions == "remove_or_review" else ("ceiling",)
+        names |= {f"{policy}_{what}" for policy in policies for what in ("regret", "optimal")}
     for model in models:
-        if isinstance(model, NeuralAgentModel):
+        if isinstance(model, TrainingModel):
             names |= {"loss", "spread", "explored"} | ({"seconds"} if model.timed else set())
+            # others do not say what reward they expect
+            names |= {"error"} if model.family == "linear_heads" else set()
         if isinstance(model, LinearEnsembleAgent) and model.track_covariance:
             names |= {"tracking_low", "tracking_high"}
     return names

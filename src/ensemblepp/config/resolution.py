@@ -12,7 +12,7 @@ from ensemblepp import devices, figures, registry, tables
 from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
-from ensemblepp.config.datasets import Table
+from ensemblepp.config.datasets import Dataset
 from ensemblepp.config.environments import Environment, LanguageModel
 from ensemblepp.config.fields import MAX_BLOCK, MAX_HORIZON, MAX_SEED
 from ensemblepp.config.laws import OwnLaw, written_out
@@ -45,7 +45,7 @@ class ResolvedAgent:
 class Config(Settings):
     """Everything that the YAML files declare."""
 
-    datasets: dict[str, Table] = Field({})
+    datasets: dict[str, Dataset] = Field({})
     language_models: dict[str, LanguageModel] = Field({})
     environments: dict[str, Environment] = Field({})
     protocols: dict[str, dict[str, dict[str, Any]]] = Field(
@@ -73,6 +73,10 @@ class Config(Settings):
     @property
     def skips_unreachable(self) -> bool:
         return self.on_unreachable == "skip" or (self.on_unreachable == "auto" and self.scale != "paper")
+
+    def published(self, dataset: str) -> str | None:
+        """The published data set whose raw files a data set is made from; None: it is made from a file of the user's."""
+        return self.datasets[dataset].published if dataset in self.datasets else dataset
 
     def active_studies(self) -> dict[str, Study]:
         """The studies that the present scale runs."""
@@ -122,9 +126,14 @@ class Config(Settings):
             (environment, agent, size, first): self.block(environment, self.runner(agent), size, grid.horizon, first, last)
             for environment in grid.environments
             for agent in self.studies[study].agents
+            if self.plays(agent, environment)
             for size in self.sizes(self.runner(agent), grid)
             for first, last in grid.seed_blocks()
         }
+
+    def plays(self, agent: str, environment: str) -> bool:
+        """Whether an agent reads what an environment gives: features, or the tokens of a text."""
+        return self.agents[self.runner(agent)].reads in (None, self.environments[environment].gives)
 
     def sizes(self, agent: str, grid: Grid) -> list[int]:
         """The ensemble sizes that an agent runs with."""
@@ -163,6 +172,9 @@ class Config(Settings):
         for key, name in (("environments", environment), ("agents", agent)):
             if name not in getattr(self, key):
                 raise ConfigError(f"found '{name}': {one_of(getattr(self, key), name, f'{key}: ')}")
+        if not self.plays(agent, environment):
+            reads, gives = self.agents[self.runner(agent)].reads, self.environments[environment].gives
+            raise ConfigError(f"agent '{agent}' reads {reads}: environment '{environment}' gives {gives}")
         has_ensemble = self.agents[self.runner(agent)].ensemble
         if has_ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
             allowed = f"1 to {MAX_WIDTH}" if has_ensemble else "0, since it has no ensemble"
@@ -175,9 +187,10 @@ class Config(Settings):
             raise ConfigError(f"seeds {first}-{last}: must be at most {MAX_BLOCK:,}, and none above {MAX_SEED}")
         place, resolved = self.environments[environment], self.agent_for(agent, environment).model
         device = devices.resolve(getattr(self, resolved.device_setting)) if resolved.device_setting else "cpu"
+        options = written_out(resolved.options_in(place, self.language_models, device), self.laws)
         spec = {
             "environment": described(environment, place, place.options()),
-            "agent": described(agent, resolved, written_out(resolved.options(), self.laws)),
+            "agent": described(agent, resolved, options),
             "engine": engine_name(resolved.played_as(), place.played_as(), device),
             "ensemble_size": ensemble_size,
             "horizon": horizon,

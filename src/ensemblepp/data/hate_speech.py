@@ -18,10 +18,11 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ensemblepp.data import posts as shared
 from ensemblepp.data.lines import fail, shown
 from ensemblepp.data.sources import RawFile, Source, find_in_mirror
 from ensemblepp.errors import DataError
@@ -32,7 +33,9 @@ HUB_FILE = "measuring-hate-speech.parquet"
 MIRROR_FILE = "mhs_unique_comments.csv.gz"
 
 THRESHOLD = 0.5
-CLASSES = ("free", "hate")
+
+#: Each post once, or as often as it was annotated.
+Selection = Literal["distinct", "annotations"]
 
 
 class HubContent(NamedTuple):
@@ -46,13 +49,13 @@ class HubContent(NamedTuple):
 #: At `REVISION`. The numbers are those of the data card; the checksum is the one that other public projects record.
 HUB_CONTENT = HubContent(135_556, 39_565, "6819525ce61bc24344df9fc3f7bf48270b31038273cc27c67fc225b51433b0e1")
 MIRROR_POSTS = 15_628
+MIRROR_ROWS = 27_112
 MIRROR_CLASS_COUNTS = (10_008, 5_620)
 MIRROR_LABEL_CUT = 0.0
 MIRROR_SHA256 = "aa92441efba4335e7e7fd2c71c5db46490e409bd7b4b12fd55a94102d6133d6f"
 
 _MIRROR_COLUMNS = ["comment_id", "text", "label", "n_rows"]
 _HUB_COLUMNS = ["comment_id", "hate_speech_score", "text"]
-_ORDER = "ensemble++ order of posts"
 
 
 class Posts(NamedTuple):
@@ -75,66 +78,74 @@ class Posts(NamedTuple):
     label_cut: float
 
 
-def read(path: str | Path, threshold: float = THRESHOLD, hub_content: HubContent = HUB_CONTENT) -> Posts:
+def read(path: str | Path, threshold: float | None = None, hub_content: HubContent = HUB_CONTENT) -> Posts:
     """Read and check a raw file of either kind.
 
     Args:
         path: the raw file.
-        threshold: where the hub's score is cut; the mirror's labels are cut at 0 already.
+        threshold: where the hub's score is cut, 0.5 where None is given; the mirror's labels are cut at 0 already.
         hub_content: what the hub's file must hold.
 
     Raises:
-        DataError: it is neither kind of file, or not the one it should be.
+        DataError: it is neither kind of file, or not the one it should be; or the mirror's, for another threshold.
     """
-    posts = _read_hub(path, threshold, hub_content) if _is_parquet(path) else _read_mirror(path)
+    if _is_parquet(path):
+        posts = _read_hub(path, THRESHOLD if threshold is None else threshold, hub_content)
+    else:
+        posts = _read_mirror(path)
+        if threshold not in (None, MIRROR_LABEL_CUT):
+            raise DataError(
+                f"{path}: threshold {threshold:g} needs the hub's scores (expected {HUB_FILE}, found the mirror's file, whose "
+                "labels were cut at 0); put that file into the mirror, or leave threshold out"
+            )
     places = order(posts.comment_id)
     return Posts(*(column[places] for column in posts[:4]), posts.source, posts.label_cut)
 
 
 def order(comment_id: np.ndarray) -> np.ndarray:
-    """The permutation that puts posts into the data set's order: by the sha256 of a constant and the comment id.
+    """The permutation that puts posts into the data set's order (`posts.order` of the comment ids)."""
+    return shared.order(map(str, comment_id.tolist()))
 
-    It looks random and never changes, so the first n posts are a fair sample of all, and two raw files that share
-    posts have these in the same relative order.
-    """
-    keys = [hashlib.sha256(f"{_ORDER} {post}".encode()).digest() for post in comment_id.tolist()]
-    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+def repeated(posts: Posts) -> Posts:
+    """Every post as often as it was annotated, in an order in which the first n are a fair sample of the annotations."""
+    row = np.repeat(np.arange(len(posts.comment_id)), posts.annotations)
+    copy = np.arange(len(row)) - np.repeat(np.cumsum(posts.annotations) - posts.annotations, posts.annotations)
+    keys = (f"{post} {copy}" for post, copy in zip(posts.comment_id[row].tolist(), copy.tolist(), strict=True))
+    places = row[shared.order(keys)]
+    return Posts(*(column[places] for column in posts[:4]), posts.source, posts.label_cut)
 
 
 def prepare(
-    raw: Sequence[str | Path], output: str | Path, threshold: float = THRESHOLD, hub_content: HubContent = HUB_CONTENT
+    raw: Sequence[str | Path],
+    output: str | Path,
+    posts: Selection = "distinct",
+    threshold: float | None = None,
+    hub_content: HubContent = HUB_CONTENT,
 ) -> None:
-    """Write the posts as netCDF: `text(post)`, `label(post)`, `annotations(post)`, `comment_id(post)`.
+    """Write the posts as netCDF (`posts.write`), with `annotations(post)` and `comment_id(post)`.
 
-    The attributes `source` and `label_cut` say which raw file it was and where its score was cut.
+    The attributes `source` and `label_cut` say which raw file it was and where its score was cut, `posts` whether each is
+    there once.
 
     Raises:
         DataError: see `read`; `output` then stays as it was.
     """
-    import xarray as xr
-
-    from ensemblepp.storage.datasets import write_dataset
-
     (path,) = raw
-    posts = read(path, threshold, hub_content)
-    dataset = xr.Dataset(
-        {
-            "text": ("post", posts.text),
-            "label": ("post", posts.label),
-            "annotations": ("post", posts.annotations),
-            "comment_id": ("post", posts.comment_id),
-        },
-        coords={"class": np.array(CLASSES, object)},
-        attrs={
-            "title": "Measuring Hate Speech",
-            "source": posts.source,
-            "label_cut": posts.label_cut,
-            "reference": "https://huggingface.co/datasets/ucberkeley-dlab/measuring-hate-speech, arXiv:2009.10277",
-            "license": "CC BY 4.0",
-            "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
-        },
-    )
-    write_dataset(dataset, output)
+    found = read(path, threshold, hub_content)
+    if posts == "annotations":
+        found = repeated(found)
+    about = {
+        "title": "Measuring Hate Speech",
+        "source": found.source,
+        "posts": posts,
+        "label_cut": found.label_cut,
+        "reference": f"https://huggingface.co/datasets/{REPOSITORY}, arXiv:2009.10277",
+        "license": "CC BY 4.0",
+        "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+    }
+    others = {"annotations": found.annotations, "comment_id": found.comment_id}
+    shared.write(output, found.text, found.label, about, **others)
 
 
 def posts_file(revision: str = REVISION, hub_content: HubContent = HUB_CONTENT) -> RawFile:
@@ -147,10 +158,12 @@ def posts_file(revision: str = REVISION, hub_content: HubContent = HUB_CONTENT) 
     )
 
 
-def rows_available(mirror: str | Path | None = None) -> int:
-    """How many posts the data set will have: 15,628 if the mirror serves its own file, else the hub's 39,565."""
+def rows_available(mirror: str | Path | None = None, posts: Selection = "distinct") -> int:
+    """How many posts the data set will have: the hub's, or those of the mirror's own file if the mirror serves it."""
     copy = find_in_mirror(posts_file(), mirror)
-    return HUB_CONTENT.posts if copy is None or _is_parquet(copy) else MIRROR_POSTS
+    if copy is None or _is_parquet(copy):
+        return HUB_CONTENT.posts if posts == "distinct" else HUB_CONTENT.rows
+    return MIRROR_POSTS if posts == "distinct" else MIRROR_ROWS
 
 
 def _is_parquet(path: str | Path) -> bool:

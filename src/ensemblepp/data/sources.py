@@ -6,6 +6,7 @@ content. This module is imported while the workflow is parsed, so what is slow t
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import logging
@@ -24,6 +25,7 @@ MIRROR_VARIABLE = "ENSEMBLEPP_MIRROR"
 HOSTS = {
     "uci": ("ENSEMBLEPP_UCI_URL", "https://archive.ics.uci.edu"),
     "hub": ("HF_ENDPOINT", "https://huggingface.co"),
+    "github": ("ENSEMBLEPP_GITHUB_URL", "https://raw.githubusercontent.com"),
 }
 
 RETRIES = 2
@@ -41,7 +43,7 @@ class Source:
     """One address of a raw file.
 
     Attributes:
-        url: the address, starting with `{uci}` or `{hub}`, which stand for the base URLs of `HOSTS`.
+        url: the address, starting with `{uci}`, `{hub}` or `{github}`, which stand for the base URLs of `HOSTS`.
         member: the name of the file inside, where the address is that of a zip archive.
 
     A file (or member) whose name ends in `.Z` is unpacked (LZW, as Unix `compress` wrote it).
@@ -64,7 +66,8 @@ class RawFile:
     Attributes:
         name: where it is kept, relative to the folder of raw data.
         sources: its addresses, in the order in which they are tried.
-        mirror_paths: where it is looked for in a mirror folder, in this order.
+        mirror_paths: where it is looked for in a mirror folder, in this order; one that has the file's own name and `.gz` is
+            unpacked.
         sha256: of the file as kept (unpacked); None where the publisher states none, and then `check` decides alone.
         check: reads the file and raises `DataError` naming the first faulty line.
     """
@@ -113,8 +116,7 @@ def retrieve(raw_file: RawFile, destination: str | Path, mirror: str | Path | No
         UnreachableError: the mirror does not hold the file and no source gave the right content.
     """
     if copy := find_in_mirror(raw_file, mirror):
-        _verify(raw_file, copy)
-        _install(copy, destination)
+        _copy(raw_file, copy, destination)
         return str(copy)
     tried = _absent_from_mirror(raw_file, mirror)
     with tempfile.TemporaryDirectory() as folder:
@@ -201,6 +203,25 @@ def _download(address: str) -> bytes:
             folder, base_url="", registry={"download": None}, urls={"download": address}, retry_if_failed=RETRIES
         )
         return Path(fetcher.fetch("download", downloader=pooch.HTTPDownloader(timeout=DOWNLOAD_TIMEOUT))).read_bytes()
+
+
+def _copy(raw_file: RawFile, copy: Path, destination: str | Path) -> None:
+    """Verify and install the file that a mirror folder holds."""
+    name = PurePosixPath(raw_file.name).name
+    if copy.name != f"{name}.gz":
+        _verify(raw_file, copy)
+        _install(copy, destination)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, name)
+        try:
+            file.write_bytes(gzip.decompress(copy.read_bytes()))
+            _verify(raw_file, file)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{copy}: cannot be unpacked ({error})") from error
+        except DataError as error:
+            raise DataError(str(error).replace(str(file), str(copy))) from error
+        _install(file, destination)
 
 
 def _unpack(source: Source, content: bytes) -> bytes:

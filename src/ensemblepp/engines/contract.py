@@ -28,6 +28,7 @@ RESERVED = frozenset(
         "constant_regret",
         "ensemble_size",
         "environment",
+        "error",
         "optimal",
         "perturbation",
     }
@@ -47,7 +48,7 @@ def check(agent: Agent, environment: Environment) -> None:
     for one, methods in ((environment, ("decisions", "mean_rewards", "step")), (agent, ("act", "update"))):
         for method in methods:
             if not callable(getattr(one, method, None)):
-                fail(type(one).__name__, method, "there is no such method", "see ensemblepp.bandit")
+                fail(type(one).__name__, method, "there is no such method", "see bandit.py of the package")
     check_numbers(environment)
     seeds = check_seeds(environment, environment.seeds)
     check_seeds(agent, environment.seeds)

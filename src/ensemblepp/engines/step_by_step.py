@@ -8,6 +8,7 @@ import numpy as np
 
 from ensemblepp.bandit import Agent, Environment
 from ensemblepp.engines import contract
+from ensemblepp.engines.fixed_policies import FixedPolicies
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stores_actions
 
@@ -41,16 +42,21 @@ class StepByStep:
     def __init__(self, environment: Environment, agent: Agent, horizon: int, time: np.ndarray) -> None:
         self.environment, self.agent, self.time = environment, agent, time
         self.step = 0
-        seeds, chains, actions = len(agent.seeds), len(agent.chains), environment.fixed_actions
+        seeds, chains = len(agent.seeds), len(agent.chains)
         self.regret, self.reward = (np.empty((seeds, chains, len(time)), dtype=np.float32) for _ in range(2))
         self.optimal = np.empty((seeds, chains, len(time)), dtype=np.int32)
-        self.constant = np.empty((seeds, actions, len(time)), dtype=np.float32) if actions else None
+        self.fixed = FixedPolicies(environment)
         self.action = np.empty((seeds, chains, horizon), dtype=np.int32) if stores_actions(seeds, chains, horizon) else None
         names = getattr(agent, "diagnostics", dict)()
         self.diagnostics = {name: np.empty((seeds, chains, len(time)), dtype=np.float32) for name in names}
+        # what agents that predict rewards are told of their error, where all rewards of a round are known
+        self._pool = getattr(environment, "family", None) == "pool"
+        if self._pool and hasattr(agent, "prediction_error"):
+            self.error: np.ndarray | None = np.empty((seeds, chains, len(time)), dtype=np.float32)
+        else:
+            self.error = None
         self._regret, self._reward = (np.zeros((seeds, chains)) for _ in range(2))
         self._optimal = np.zeros((seeds, chains), dtype=np.int64)
-        self._constant = np.zeros((seeds, actions))
         self._position = 0
 
     def round(self) -> None:
@@ -63,10 +69,13 @@ class StepByStep:
         contract.check_choice(agent, choice, decisions, *shape, step)
         if step == 1:
             contract.check_features(agent, choice, decisions, (*shape, environment.dimension), step)
-        if self.constant is not None:
+        records = self.step + 1 == self.time[self._position]
+        if self.fixed or (records and self.error is not None):
             means = environment.mean_rewards()
-            contract.check_means(environment, means, self._constant.shape[1], step)
-            self._constant += means.max(axis=1, keepdims=True) - means
+        if self.fixed:
+            contract.check_means(environment, means, environment.fixed_actions, step)
+            own = environment.fixed_choices(environment.offers()[:, None]) if self._pool else {}
+            self.fixed.add(means[:, None], own)
         outcome = environment.step(choice)
         contract.check_outcome(environment, outcome, shape, step)
         agent.update(choice, outcome.reward)
@@ -76,7 +85,9 @@ class StepByStep:
         if self.action is not None:
             self.action[:, :, self.step] = choice.index
         self.step += 1
-        if self.step == self.time[self._position]:
+        if records:
+            if self.error is not None:
+                self.error[:, :, self._position] = agent.prediction_error(means)
             self._record()
 
     def _record(self) -> None:
@@ -84,11 +95,12 @@ class StepByStep:
         self.regret[:, :, position] = self._regret
         self.reward[:, :, position] = self._reward
         self.optimal[:, :, position] = self._optimal
-        if self.constant is not None:
-            self.constant[:, :, position] = self._constant
+        self.fixed.record()
         for name, values in contract.reported(self.agent, self._regret.shape, self.diagnostics).items():
             self.diagnostics[name][:, :, position] = values
         self._position += 1
 
     def trajectory(self) -> Trajectory:
-        return Trajectory(self.time, self.regret, self.reward, self.optimal, self.action, self.constant, self.diagnostics)
+        constant, policies = self.fixed.curves()
+        diagnostics = self.diagnostics if self.error is None else self.diagnostics | {"error": self.error}
+        return Trajectory(self.time, self.regret, self.reward, self.optimal, self.action, constant, diagnostics, policies)

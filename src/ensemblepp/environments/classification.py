@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from ensemblepp.environments.contextual import Contextual, standard_columns, unit_rows
+from ensemblepp.environments.contextual import Contextual
+from ensemblepp.environments.scaling import standard_columns, unit_rows
 from ensemblepp.storage.datasets import read_dataset
 
 

@@ -7,7 +7,7 @@ another pass is allowed, they are shuffled anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,18 +25,33 @@ class Contextual(Pool):
         means: (rows, actions) noise-free reward of every action.
         noise: standard deviation of the reward noise.
         passes: how often every row may be shown.
+        policies: name -> (rows, policies) the action that a policy which learns nothing takes in every row.
     """
 
-    def __init__(self, seeds: Sequence[int], contexts: np.ndarray, means: np.ndarray, *, noise: float, passes: int) -> None:
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        contexts: np.ndarray,
+        means: np.ndarray,
+        *,
+        noise: float,
+        passes: int,
+        policies: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         seeds, actions = tuple(seeds), means.shape[1]
         table = np.ascontiguousarray(contexts, dtype=np.float32)[None]
         super().__init__(seeds, table, means.reshape(1, -1).astype(float), blocks=actions, fixed_actions=actions)
+        self._policies = dict(policies or {})
         self._noise = noise
         self._noise_sources = [GaussianRows(seed, "reward_noise", 1) for seed in seeds]
         self._passes = passes
         self._order_sources = [generator(seed, "environment") for seed in seeds]
         self._order = np.empty((len(seeds), 0), dtype=np.intp)
         self._drawn = 0
+
+    def fixed_choices(self, offers: np.ndarray) -> dict[str, np.ndarray]:
+        row = offers[..., 0] // self.fixed_actions
+        return {name: chosen[row] for name, chosen in self._policies.items()}
 
     def draw(self, rounds: int) -> Rounds:
         rows = self.means.shape[1] // self.fixed_actions
@@ -53,16 +68,3 @@ class Contextual(Pool):
         self._drawn += rounds
         noise = np.stack([self._noise * source.take(rounds)[:, 0] for source in self._noise_sources])
         return Rounds(shown[..., None] * self.fixed_actions + np.arange(self.fixed_actions), noise)
-
-
-def unit_rows(table: np.ndarray) -> np.ndarray:
-    """`table` (rows, d) with every row divided by its Euclidean norm (rows of zeros stay), float32."""
-    norm = np.linalg.norm(table.astype(np.float64), axis=1, keepdims=True)
-    return (table / np.where(norm == 0, 1, norm)).astype(np.float32)
-
-
-def standard_columns(table: np.ndarray) -> np.ndarray:
-    """`table` (rows, d) with every column less its mean, over its standard deviation (constant columns become 0), float64."""
-    centred = table - table.mean(axis=0, dtype=np.float64)
-    spread = centred.std(axis=0)
-    return centred / np.where(spread == 0, 1, spread)

@@ -74,11 +74,18 @@ class Pool:
         features[np.arange(items.size), block.ravel()] = self.table[own, row].reshape(items.size, -1)
         return features.reshape(*items.shape, self.dimension)
 
+    def fixed_choices(self, offers: np.ndarray) -> dict[str, np.ndarray]:
+        """What policies that learn nothing choose, name -> (seeds, rounds, policies), of offers (seeds, rounds, actions).
+
+        Only for pools with fixed actions, besides each of which there are none of themselves.
+        """
+        return {}
+
     def decisions(self) -> Decisions:
-        return Decisions(self.features(self._offers()))
+        return Decisions(self.features(self.offers()))
 
     def mean_rewards(self) -> np.ndarray:
-        return np.take_along_axis(self.means, self._offers(), axis=1)
+        return np.take_along_axis(self.means, self.offers(), axis=1)
 
     def step(self, choice: Choice) -> Outcome:
         means = self.mean_rewards()
@@ -88,7 +95,7 @@ class Pool:
         reward = (noise < mean).astype(float) if self.bernoulli else mean + noise
         return Outcome(reward, means.max(axis=1, keepdims=True) - mean)
 
-    def _offers(self) -> np.ndarray:
+    def offers(self) -> np.ndarray:
         """Items of the present round, (seeds, actions)."""
         if self._position == self._rounds.noise.shape[1]:
             self._rounds, self._position = self.draw(CHUNK), 0

@@ -8,16 +8,15 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from ensemblepp.analysis.selection import agent_runs, best_constant, ensemble_sizes
+from ensemblepp.analysis import moderation
+from ensemblepp.analysis.selection import best_constant
 from ensemblepp.figures import style
 
 NEEDS = {"environments": ["moderation"]}
 
-#: Policies that ignore the post: the regret of their wrong decisions, by action (0 blocks, 1 publishes).
-CONSTANT = {"always block": (0, 0.5), "always publish": (1, 1.0)}
-
 BEST_CONSTANT = "best constant action"
-GREY = (0.4, 0.4, 0.4)
+CEILING = "supervised ceiling"
+GREY, DARK = (0.4, 0.4, 0.4), (0.1, 0.1, 0.1)
 
 #: Share of the rounds that the left panel leaves out at the start, where a share of few rounds says nothing.
 START = 0.02
@@ -26,33 +25,41 @@ START = 0.02
 def draw(dataset: xr.Dataset) -> Figure:
     """Per environment: share of right decisions so far, and reward gained over the best constant action, by seed."""
     environments = dataset["environment"].values
-    figure, panels = plt.subplots(len(environments), 2, figsize=(7.8, 0.3 + 2.6 * len(environments)), squeeze=False)
-    later = dataset["time"] >= dataset.attrs["horizon"] * START
+    figure, panels = plt.subplots(len(environments), 2, figsize=(6.75, 0.9 + 2.2 * len(environments)), squeeze=False)
     for (left, right), environment in zip(panels, environments, strict=True):
         constant = best_constant(dataset, environment)
-        for position, name in enumerate(dataset["agent"].values):
-            runs = agent_runs(dataset, name)
-            label, sizes = str(runs["label"].values), ensemble_sizes(runs)
-            for size, text, colour in style.by_size(label, sizes, position):
-                run = runs.sel(environment=environment, ensemble_size=size)
-                accuracy = (run["optimal"] / dataset["time"]).isel(time=later.values)
-                style.band(left, accuracy, colour=colour, label=text)
-                style.band(right, constant - run["regret"], colour=colour, label=text)
-        for (text, (action, cost)), line in zip(CONSTANT.items(), ("--", ":"), strict=True):
-            wrong = dataset["constant_regret"].sel(environment=environment, action_index=action) / cost
-            share = (1 - wrong / dataset["time"]).isel(time=later.values).mean("seed")
-            left.plot(share["time"], share, color=GREY, linestyle=line, linewidth=1.2, label=text)
+        for runs, look in style.curves(dataset):
+            run = runs.sel(environment=environment)
+            if not run["regret"].notnull().any():
+                continue
+            style.band(left, later(moderation.accuracy(dataset, environment, run["regret"], run["optimal"])), **look)
+            style.band(right, constant - run["regret"], **look)
+        for action, line in enumerate(("--", ":")):
+            word = moderation.wording(dataset, environment).actions[action]
+            share = later(moderation.constant_accuracy(dataset, environment, action)).mean("seed")
+            left.plot(share["time"], share, color=GREY, linestyle=line, linewidth=1.2, label=f"always {word}")
         right.axhline(0, color=GREY, linewidth=1.2, linestyle="-.", label=BEST_CONSTANT)
+        if has_ceiling(dataset, environment):
+            reached = {"colour": DARK, "label": CEILING, "linewidth": 1.2, "linestyle": (0, (1, 1))}
+            style.band(left, later(moderation.ceiling_accuracy(dataset, environment)), **reached)
+            style.band(right, constant - dataset["ceiling_regret"].sel(environment=environment), **reached)
         shown = np.concatenate([line.get_ydata() for line in left.get_lines()])
-        left.set_ylim(max(0, shown.min() - 0.05), min(1, shown.max() + 0.05))
+        left.set_ylim(max(0, shown.min() - 0.05), min(1.01, shown.max() + 0.05))
         left.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         left.set_ylabel("accuracy so far")
         right.set_ylabel("reward over best constant")
         for axes in (left, right):
             style.round_axis(axes, dataset.attrs["horizon"])
             axes.set_title(str(dataset["title"].sel(environment=environment).values))
-        handles = {
-            text: handle for axes in (left, right) for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        right.legend(handles.values(), handles.keys(), loc="center left", bbox_to_anchor=(1.02, 0.5))
+    style.legend_above(figure)
     return figure
+
+
+def has_ceiling(dataset: xr.Dataset, environment: str) -> bool:
+    """Whether the runs in an environment were measured against a supervised ceiling."""
+    return "ceiling_regret" in dataset and bool(dataset["ceiling_regret"].sel(environment=environment).notnull().any())
+
+
+def later(curve: xr.DataArray) -> xr.DataArray:
+    """Without the start, where a share of few rounds says nothing."""
+    return curve.isel(time=(curve["time"] >= curve["time"][-1] * START).values)

@@ -9,16 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from ensemblepp.analysis import moderation
 from ensemblepp.analysis.selection import best_constant, environment_kinds
 from ensemblepp.figures import style
-from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CONSTANT, GREY, START
+from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CEILING, DARK, GREY, has_ceiling, later
 
 #: Height of a panel in terms of the highest agent's mean, so that the best constant action does not press all agents flat.
 ROOM = 3
 
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """One panel per environment, three in a row at most; the dotted line is the best constant action, where there is one."""
+    """One panel per environment, three in a row at most; dotted is the best constant action, dashed the supervised ceiling."""
     environments = [str(name) for name in dataset["environment"].values]
     columns = 2 if len(environments) == 4 else min(3, len(environments))
     rows = -(-len(environments) // columns)
@@ -30,10 +31,18 @@ def draw(dataset: xr.Dataset) -> Figure:
         for runs, look in curves:
             run = runs.sel(environment=environment)
             if run["regret"].notnull().any():
-                style.band(axes, _later(run["optimal"] / run["time"]) if accuracy[place] else run["regret"], **look)
+                shown = run["regret"]
+                if accuracy[place]:
+                    shown = later(moderation.accuracy(dataset, environment, run["regret"], run["optimal"]))
+                style.band(axes, shown, **look)
         if "constant_regret" in dataset and dataset["constant_regret"].sel(environment=environment).notnull().any():
             constant = (_constant_accuracy if accuracy[place] else best_constant)(dataset, environment)
             style.band(axes, constant, colour=GREY, label=BEST_CONSTANT, linestyle=":", linewidth=1.3)
+        if has_ceiling(dataset, environment):
+            ceiling = dataset["ceiling_regret"].sel(environment=environment)
+            if accuracy[place]:
+                ceiling = later(moderation.ceiling_accuracy(dataset, environment))
+            style.band(axes, ceiling, colour=DARK, label=CEILING, linestyle=(0, (1, 1)), linewidth=1.3)
         _accuracy_axis(axes) if accuracy[place] else _regret_axis(axes)
         # said again only where it is another
         if place % columns and accuracy[place] == accuracy[place - 1]:
@@ -49,21 +58,15 @@ def draw(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _later(curve: xr.DataArray) -> xr.DataArray:
-    """Without the start, where a share of few rounds says nothing."""
-    return curve.isel(time=(curve["time"] >= curve["time"][-1] * START).values)
-
-
 def _constant_accuracy(dataset: xr.Dataset, environment: str) -> xr.DataArray:
     """Share of right decisions so far (seed, time) of the policy without a look at the posts that is right more often."""
-    regret = dataset["constant_regret"].sel(environment=environment)
-    shares = [1 - regret.sel(action_index=action, drop=True) / cost / regret["time"] for action, cost in CONSTANT.values()]
-    return _later(max(shares, key=lambda share: float(share.isel(time=-1).mean())))
+    shares = [moderation.constant_accuracy(dataset, environment, action) for action in (0, 1)]
+    return later(max(shares, key=lambda share: float(share.isel(time=-1).mean())))
 
 
 def _regret_axis(axes: Axes) -> None:
     style.linear_axis(axes)
-    agents = [line.get_ydata() for line in axes.get_lines() if line.get_label() != BEST_CONSTANT]
+    agents = [line.get_ydata() for line in axes.get_lines() if line.get_label() not in (BEST_CONSTANT, CEILING)]
     highest = max((float(np.nanmax(regret)) for regret in agents), default=np.inf)
     axes.set_ylim(top=min(axes.get_ylim()[1], ROOM * highest))
     axes.set_ylabel("cumulative regret")

@@ -63,7 +63,7 @@ _LINES = {
 }
 
 #: Variants of an agent, in parentheses after its label, have its colour and a line style of their own.
-_VARIANTS = {" (released)": "--", " (repaired)": "-."}
+_VARIANTS = {" (released)": "--", " (repaired)": "-.", " (tuned)": (0, (5, 1.2))}
 
 #: Labels that differ in a number only, such as "C = 500" and "prior scale 0.1".
 _NUMBERED = re.compile(r".* ([\d,.]+)")
@@ -141,8 +141,10 @@ def sequence(count: int) -> list[tuple[float, ...]]:
 
 
 def _base(label: str) -> str:
-    """The label without a variant in parentheses."""
-    return next((label.removesuffix(variant) for variant in _VARIANTS if label.endswith(variant)), label)
+    """The label without a variant in parentheses, and of an agent with a colour without the values after a comma."""
+    agent = label.partition(", ")[0]
+    whole = agent if agent in COLOURS else label
+    return next((whole.removesuffix(variant) for variant in _VARIANTS if whole.endswith(variant)), whole)
 
 
 def _number(label: str) -> float:
@@ -208,6 +210,12 @@ def legend(figure: Figure, axes: Axes | None = None, **options) -> None:
     else:
         axes.set_axis_off()
         axes.legend(drawn.values(), drawn.keys(), loc="center left", **options)
+
+
+def legend_above(figure: Figure, columns: int = 4) -> None:
+    """One legend for all panels, above them: for figures as wide as the page."""
+    drawn = {text: handle for panel in figure.axes for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)}
+    figure.legend(drawn.values(), drawn.keys(), loc="outside upper center", ncols=min(columns, len(drawn)))
 
 
 def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
@@ -286,5 +294,8 @@ def settle(figure: Figure) -> None:
         figure.set_dpi(mpl.rcParams["savefig.dpi"])
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
+        # coarse enough that the solver's noise next to never crosses from one rounded number to the next
         for axes in figure.axes:
-            axes.set_position(np.round(axes.get_position().bounds, 6))
+            axes.set_position(np.round(axes.get_position().bounds, 4))
+        for text in figure.texts:
+            text.set_position(np.round(text.get_position(), 4))

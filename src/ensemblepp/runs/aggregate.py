@@ -19,6 +19,9 @@ from ensemblepp.trajectory import stored_rounds, thin
 CURVE = ("reference", "perturbation", "seed", "time")
 DIMENSIONS = {"action": (*CURVE[:3], "step"), "constant_regret": ("seed", "action_index", "time")}
 
+#: What else a run file says of fixed policies: by the end of a name that begins with the policy's.
+POLICIES = ("_regret", "_optimal")
+
 FACTORS = ("environment", "agent", "reference", "perturbation", "ensemble_size", "seed", "time")
 
 
@@ -28,7 +31,8 @@ def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
     `regret`, `reward` and `optimal` have the dimensions (environment, agent, reference, perturbation, ensemble_size, seed,
     time), NaN where a combination was not run; agents without an ensemble stand at ensemble size 0, and agents without laws
     at the law "none". `constant_regret` (environment, action_index, seed, time) is the regret of constant policies, where
-    the environment has them. `time` is thinned to about 120 points.
+    the environment has them, and other fixed policies have the like: `ceiling_regret` and `ceiling_optimal` (environment, seed,
+    time), or with a dimension of the policies' name. `time` is thinned to about 120 points.
 
     Args:
         plan: what `runs.plan.plan` makes:
@@ -70,13 +74,14 @@ def aggregate(plan: Mapping[str, Any], output: str | Path) -> None:
         "seed": [seed for first, last in plan["seed_blocks"] for seed in range(first, last + 1)],
         "time": pieces[0][1]["time"].values,
     }
-    curves = list(dict.fromkeys(name for _, data in pieces for name in data.data_vars if name != "constant_regret"))
-    dataset = xr.Dataset({name: _empty(FACTORS, coordinates) for name in curves}, coordinates)
-    actions = max(data.sizes.get("action_index", 0) for _, data in pieces)
-    if actions:
-        coordinates["action_index"] = range(actions)
-        empty = _empty(("environment", "action_index", "seed", "time"), coordinates)
-        dataset = dataset.assign_coords(action_index=range(actions)).assign(constant_regret=empty)
+    dimensions: dict[str, tuple[str, ...]] = {}
+    for _, data in pieces:
+        for name, values in data.data_vars.items():
+            own = [dim for dim in values.dims if dim not in FACTORS]
+            dimensions[str(name)] = FACTORS if "reference" in values.dims else ("environment", *own, "seed", "time")
+            # more of them in some environments than in others
+            coordinates |= {dim: range(max(len(coordinates.get(dim, ())), data.sizes[dim])) for dim in own}
+    dataset = xr.Dataset({name: _empty(dims, coordinates) for name, dims in dimensions.items()}, coordinates)
     for cell, data in pieces:
         for name, values in data.data_vars.items():
             own = {key: data[key] for key in values.dims if key != "time"}
@@ -135,7 +140,7 @@ def _fault(data: xr.Dataset, spec: Mapping[str, Any], code: str) -> str | None:
     if data.attrs.get("code") != code:
         return "made by other code than the present one"
     for name in data.data_vars:
-        dims, expected = data.variables[name].dims, DIMENSIONS.get(name, CURVE)
+        dims, expected = data.variables[name].dims, _dimensions(name, data)
         if dims != expected:
             return f"variable '{name}' has the dimensions ({', '.join(map(str, dims))}), not ({', '.join(expected)})"
     for name, values in _coordinates(data, spec).items():
@@ -150,10 +155,18 @@ def _fault(data: xr.Dataset, spec: Mapping[str, Any], code: str) -> str | None:
     return None
 
 
+def _dimensions(name: str, data: xr.Dataset) -> tuple[str, ...]:
+    """The dimensions that a variable of a run file must have."""
+    if name.endswith(POLICIES) and name not in DIMENSIONS:
+        policy = name.rpartition("_")[0]
+        return ("seed", policy, "time") if policy in data.dims else ("seed", "time")
+    return DIMENSIONS.get(name, CURVE)
+
+
 def _coordinates(data: xr.Dataset, spec: Mapping[str, Any]) -> dict[str, list]:
     """What stands along every dimension of a run file, and beside it, by its specification."""
     chains = data.sizes["reference"] * data.sizes["perturbation"]
-    diagnostics = bool(data.data_vars.keys() - {"regret", "reward", "optimal", *DIMENSIONS})
+    diagnostics = has_diagnostics(data)
     first, last = spec["seeds"]
     known = {
         "environment": [spec["environment"]["name"]],
@@ -169,9 +182,12 @@ def _coordinates(data: xr.Dataset, spec: Mapping[str, Any]) -> dict[str, list]:
             known |= {role: list(dict.fromkeys(names))} if names else {}
     if "step" in data.dims:
         known["step"] = list(range(spec["horizon"]))
-    if "action_index" in data.dims:
-        known["action_index"] = list(range(data.sizes["action_index"]))
-    return known
+    return known | {name: list(range(data.sizes[name])) for name in data.dims if name not in (*CURVE, "step")}
+
+
+def has_diagnostics(data: xr.Dataset) -> bool:
+    """Whether a run file holds what its agent says of itself, by which its stored times are fewer."""
+    return any(_dimensions(name, data) == CURVE for name in data.data_vars.keys() - {"regret", "reward", "optimal"})
 
 
 def _shown(values: list) -> str:

@@ -20,8 +20,10 @@ def left_out(config: Config, *, detail: bool = False) -> dict[str, str]:
         detail: name every source that was tried and why it failed, too.
     """
     studies = config.active_studies()
-    # tables of the user's are files of the configuration, which was checked
-    datasets = {name: [need for need in _needs(config, name, "dataset") if need not in config.datasets] for name in studies}
+    # files of the user's are part of the configuration, which was checked
+    datasets = {
+        name: [made for need in _needs(config, name, "dataset") if (made := config.published(need))] for name in studies
+    }
     models = {name: _needs(config, name, "language_model") for name in studies}
     no_data = _missing_datasets(config, sorted(set().union(*datasets.values())), detail)
     no_model = _missing_models(config, sorted(set().union(*models.values())))

@@ -142,6 +142,13 @@ def _dataset(trajectory: Trajectory, agent: Agent, spec: Mapping[str, Any], code
             {"long_name": text},
         )
         coordinates["action_index"] = np.arange(trajectory.constant_regret.shape[1])
+    for name, values in trajectory.policies.items():
+        policy, _, what = name.rpartition("_")
+        words = "cumulative expected regret" if what == "regret" else "rounds without regret so far"
+        dims = ("seed", "time") if values.ndim == 2 else ("seed", policy, "time")
+        variables[name] = (dims, values, {"long_name": f"{words} of the fixed policy '{policy}'"})
+        if values.ndim == 3:
+            coordinates[policy] = np.arange(values.shape[1])
     return xr.Dataset(
         variables, coordinates, {"spec": json.dumps(spec, sort_keys=True), "code": code, "device": spec["device"]}
     )

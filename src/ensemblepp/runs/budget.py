@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import ResultError
+from ensemblepp.runs.aggregate import has_diagnostics
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_dataset, read_json
 from ensemblepp.trajectory import stored_rounds, stores_actions
@@ -138,7 +139,7 @@ def records(results: str | Path) -> Iterator[Record]:
         except (ValueError, KeyError, ResultError):
             continue
         chains = first.sizes["reference"] * first.sizes["perturbation"]
-        diagnostics = bool(first.data_vars.keys() - {"regret", "reward", "optimal", "action", "constant_regret"})
+        diagnostics = has_diagnostics(first)
         for folder, paths in folders.items():
             try:
                 facts = [read_json(path) for path in paths]

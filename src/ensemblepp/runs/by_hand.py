@@ -14,6 +14,7 @@ from ensemblepp import figures
 from ensemblepp.analysis.selection import PAPER_LAWS
 from ensemblepp.analysis.statistics import mean_interval
 from ensemblepp.errors import ResultError
+from ensemblepp.runs.aggregate import CURVE
 from ensemblepp.storage.datasets import read_dataset, write_dataset
 from ensemblepp.trajectory import thin
 
@@ -97,12 +98,13 @@ def _merged(runs: dict[Path, xr.Dataset]) -> xr.Dataset:
 
 
 def _pieces(data: xr.Dataset) -> Iterator[xr.Dataset]:
-    """The curves of a run file under their environment, agent and ensemble size; what constant actions cost under the first."""
+    """The curves of a run file under their environment, agent and ensemble size; what fixed policies cost under the first."""
     data = data.drop_vars(["action", "step"], errors="ignore").sel(time=thin(data["time"].values))
-    curves = data.drop_vars(["constant_regret", "action_index"], errors="ignore")
+    fixed = [name for name, values in data.data_vars.items() if "reference" not in values.dims]
+    curves = data.drop_vars([*fixed, *(dim for name in fixed for dim in data[name].dims if dim not in CURVE)])
     yield curves.expand_dims([name for name in _CELL if name in curves.coords])
-    if "constant_regret" in data:
-        yield data[["constant_regret"]].drop_vars(["agent", "ensemble_size"]).expand_dims("environment")
+    if fixed:
+        yield data[fixed].drop_vars(["agent", "ensemble_size"]).expand_dims("environment")
 
 
 def _label(data: xr.Dataset) -> str:

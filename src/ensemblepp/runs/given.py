@@ -14,7 +14,7 @@ import numpy as np
 
 from ensemblepp import registry
 from ensemblepp.config.environments import ClassificationEnvironment
-from ensemblepp.data import table
+from ensemblepp.data import columns, table
 from ensemblepp.errors import ConfigError, one_of
 
 #: What a table is played by, and how where nothing else is said; noise as on UCI data.
@@ -166,16 +166,16 @@ def _table(given: Mapping[str, Any], folder: Path) -> tuple[str, dict[str, Any]]
         path, label = Path(scratch, "table.csv"), given["label"]
         if not isinstance(source, str | Path):
             label = _written(source, label, path)
-        elif str(source).endswith(table.SUFFIXES):
+        elif str(source).endswith(columns.SUFFIXES):
             path = Path(source)
         else:
-            raise ConfigError(f"environment: table: found '{source}': must end in {', '.join(table.SUFFIXES)}")
-        table.header(path, [label])
+            raise ConfigError(f"environment: table: found '{source}': must end in {', '.join(columns.SUFFIXES)}")
+        columns.header(path, [label])
         content = path.read_bytes() + json.dumps([label, declared], sort_keys=True).encode()
         kept = folder / f"table-{hashlib.sha256(content).hexdigest()[:12]}.nc"
         if not kept.exists():
             table.prepare([path], kept, label=label, **declared)
-        rows = table.rows_available(path)
+        rows = columns.rows_available(path)
     return title, {
         "kind": "custom",
         "class": _PLAYED,

@@ -21,6 +21,8 @@ def plan(config: Config, study: str) -> dict[str, Any]:
     runs = []
     for environment in grid.environments:
         for agent in dict.fromkeys(map(config.runner, declared.agents)):
+            if not config.plays(agent, environment):
+                continue
             names = [name for name in declared.agents if config.runner(name) == agent]
             sizes = config.sizes(agent, grid)
             block = config.block(environment, agent, sizes[0], grid.horizon, *seed_blocks[0])

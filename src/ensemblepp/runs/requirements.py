@@ -71,6 +71,9 @@ def least(spec: Mapping[str, Any]) -> dict[str, int]:
         widths = [dimension, *agent["hidden"]]
         trained = _weights(widths) + widths[-1] * members
         parts["the agent's networks"] = seeds * chains * trained * _TRAINED
+    elif "folder" in agent:
+        weights = sum(file.stat().st_size for file in Path(agent["folder"]).glob("*.safetensors"))
+        parts["the agent's language models"] = seeds * chains * weights * _TRAINED // 4
     elif kind.startswith("linear"):
         parts["covariances and ensembles"] = chains * dimension * (dimension * 8 + members * 4)
     return parts

@@ -1,26 +1,35 @@
-"""Texts to vectors by a frozen language model, once: the cache that the moderation environments read.
+"""Texts to vectors by a frozen language model, each text once: the files that the moderation environments read.
 
-A vector must not depend on what else is in the batch: texts are padded on the right, the padding is masked, and the hidden
-state is taken at the text's own last token (or averaged over its own tokens).
+Vectors are kept beside these files by text, model and settings (`storage.vectors`): a job that was killed goes on from there,
+and a longer list, another data set or a second run embeds only what is new.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 import xarray as xr
 
 from ensemblepp.errors import DataError
-from ensemblepp.storage.datasets import read_dataset, write_dataset
-from ensemblepp.text.language_models import verify
+from ensemblepp.storage.leases import Lease
+from ensemblepp.storage.parts import ROWS, open_dataset, write_in_parts
+from ensemblepp.storage.vectors import VectorStore
+from ensemblepp.text.language_models import content, verify
 
-#: Padded tokens per batch: bounds memory, whatever the lengths.
-BATCH_TOKENS = 4096
+#: Seconds of work that a killed job loses at most, beside one batch of every length; and vectors that wait in memory at most.
+EVERY = 20.0
+MOST = 2048
+
+#: Libraries whose versions may decide a vector's last digits.
+_LIBRARIES = ("numpy", "tokenizers", "torch", "transformers")
 
 
 class Embedder:
@@ -31,6 +40,8 @@ class Embedder:
         pooling: "last" (hidden state of the last token, as the paper uses GPT-2) or "mean" (over tokens, for encoders).
         max_tokens: longer texts are cut.
         device: a torch device name.
+        precision: "float32" or "bfloat16", in which the model computes.
+        threads: batches that are computed at once on a CPU.
 
     Raises:
         ResultError: the folder is not as `acquire` left it.
@@ -38,60 +49,65 @@ class Embedder:
     """
 
     def __init__(
-        self, folder: str | Path, pooling: Literal["last", "mean"], max_tokens: int = 512, device: str = "cpu"
+        self,
+        folder: str | Path,
+        pooling: Literal["last", "mean"],
+        max_tokens: int = 512,
+        device: str = "cpu",
+        *,
+        precision: Literal["float32", "bfloat16"] = "float32",
+        threads: int = 1,
     ) -> None:
         verify(folder)
         # the folder is all it needs: no request may leave the machine
         os.environ["HF_HUB_OFFLINE"] = "1"
+        # one thread here, and no words about it when a process is forked
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        import torch
         from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+
+        from ensemblepp.text.forward import Forward
+
+        # hundreds of steps in a log file, within a second
+        logging.disable_progress_bar()
 
         # said and not left to defaults: nothing in the folder is run, and no weights are unpickled
         closed = {"local_files_only": True, "trust_remote_code": False}
         # whatever the libraries below raise, the folder holds no model that they can read
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(str(folder), **closed)
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), **closed)
         except Exception as error:
             raise DataError(_unreadable(folder, "tokenizer", error)) from error
         try:
-            self._model = AutoModel.from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True, **closed)
+            model = AutoModel.from_pretrained(str(folder), dtype=getattr(torch, precision), use_safetensors=True, **closed)
         except Exception as error:
             raise DataError(_unreadable(folder, "model", error)) from error
-        self._model.to(device).eval()
-        self._pooling, self._device = pooling, device
-        positions = getattr(self._model.config, "max_position_embeddings", max_tokens)
-        self._max_tokens = min(max_tokens, positions)
+        self._forward = Forward(tokenizer, model.to(device), pooling, max_tokens, threads)
 
-    def __call__(self, texts: Sequence[str], on_text: Callable[[], None] = lambda: None) -> np.ndarray:
-        """Embed `texts`; (texts, hidden size) float32, in their order. `on_text` is called after each.
+    def __call__(self, texts: Sequence[str], on_text: Callable[[int], None] = lambda count: None) -> np.ndarray:
+        """Embed `texts`; (texts, hidden size) float32, in their order. `on_text` is told how many more are done.
 
         Raises:
             DataError: a text has no token at all.
         """
-        tokens = [self._tokenizer(text, truncation=True, max_length=self._max_tokens)["input_ids"] for text in texts]
-        for row, ids in enumerate(tokens):
-            if not ids:
-                raise DataError(f"text {row} has no token; texts must not be empty")
-        result = np.empty((len(texts), self._model.config.hidden_size), dtype=np.float32)
-        with torch.inference_mode():
-            for rows in _batches([len(ids) for ids in tokens]):
-                result[rows] = self._embed([tokens[row] for row in rows])
-                for _ in rows:
-                    on_text()
+        result = np.empty((len(texts), self._forward.width), np.float32)
+        for rows, vectors in self.stream(enumerate(texts)):
+            result[rows] = vectors
+            on_text(len(rows))
         return result
 
-    def _embed(self, tokens: list[list[int]]) -> np.ndarray:
-        lengths = torch.tensor([len(ids) for ids in tokens], device=self._device)
-        # any token may pad: it is masked, and nothing is read at its position
-        ids = torch.zeros(len(tokens), int(lengths.max()), dtype=torch.long, device=self._device)
-        for row, text in enumerate(tokens):
-            ids[row, : len(text)] = torch.tensor(text)
-        mask = (torch.arange(ids.shape[1], device=self._device) < lengths[:, None]).long()
-        hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
-        if self._pooling == "last":
-            pooled = hidden[torch.arange(len(tokens), device=self._device), lengths - 1]
-        else:
-            pooled = (hidden * mask[..., None]).sum(dim=1) / lengths[:, None]
-        return pooled.float().cpu().numpy()
+    def stream(self, texts: Iterable[tuple[Hashable, str]], what: str = "text") -> Iterator[tuple[list[Hashable], np.ndarray]]:
+        """Embed texts that come one by one, in bounded memory (`forward.Forward`).
+
+        Args:
+            texts: a name of each, and the text.
+            what: what they are, for messages.
+
+        Raises:
+            DataError: a text has no token at all.
+        """
+        return self._forward(texts, what)
 
 
 def embed_posts(
@@ -99,49 +115,107 @@ def embed_posts(
     output: str | Path,
     *,
     folder: str | Path,
-    first: int,
-    last: int,
+    posts: int,
     pooling: Literal["last", "mean"],
     max_tokens: int,
+    precision: Literal["float32", "bfloat16"] = "float32",
     device: str = "cpu",
-    on_text: Callable[[], None] = lambda: None,
+    threads: int = 1,
+    code: str = "",
+    on_text: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Embed posts `first` to `last` (inclusive) of a prepared file of posts; write `embedding` (post, feature) and `label`.
+    """Embed the first `posts` posts of a prepared file; write `embedding` (post, feature) and `label`.
+
+    Posts of one text are embedded once. Memory does not grow with the posts, but for some 300 bytes of each.
+
+    Args:
+        prepared: netCDF with `text` (post) and `label` (post).
+        output: the file to write; vectors are kept in the folder `store` beside it.
+        folder, pooling, max_tokens, precision, device, threads: as of `Embedder`.
+        posts: how many.
+        code: the fingerprint of `ensemblepp.text.forward`; vectors of other code are not used.
+        on_text: is told how many more posts are done.
 
     Raises:
-        DataError: the prepared file has fewer posts.
+        DataError: the prepared file has fewer posts, a post has no token, or the model gives no finite numbers.
+        ResultError: a file is not as it was written.
     """
-    posts = read_dataset(prepared, holds=("text", "label"))
-    if last >= posts.sizes["post"]:
-        raise DataError(f"{prepared}: has {posts.sizes['post']} posts, post {last} is asked for; lower environments.*.posts")
-    posts = posts.isel(post=slice(first, last + 1))
-    vectors = Embedder(folder, pooling, max_tokens, device)([str(text) for text in posts["text"].values], on_text)
-    attributes = {
-        "language_model": Path(folder).name,
-        "pooling": pooling,
-        "max_tokens": max_tokens,
-        "source": posts.attrs.get("source", ""),
-    }
-    dataset = xr.Dataset(
-        {"embedding": (("post", "feature"), vectors), "label": ("post", posts["label"].values)},
-        {"post": np.arange(first, last + 1)},
-        attributes,
-    )
-    write_dataset(dataset, output)
+    prepared, output = Path(prepared), Path(output)
+    with open_dataset(prepared, holds=("text", "label")) as source:
+        if posts > source.sizes["post"]:
+            raise DataError(f"{prepared}: has {source.sizes['post']} posts, {posts} are asked for; lower environments.*.posts")
+        settings = {"pooling": pooling, "max_tokens": max_tokens, "precision": precision}
+        model = content(folder)
+        place = output.parent / "store" / _name({**settings, "model": model, "device": device, "code": code})
+        # of two jobs with the same posts the second one waits, and finds what it needs
+        with Lease(place / f"{prepared.stem}.lease", str(output)):
+            keys = [hashlib.sha256(text.encode()).digest() for text in _texts(source, posts)]
+            store = VectorStore(place)
+            missing: dict[bytes, int] = {}
+            for post, key in enumerate(keys):
+                if key not in store:
+                    missing.setdefault(key, post)
+            on_text(posts - len(missing))
+            if missing:
+                embedder = Embedder(folder, **settings, device=device, threads=threads)
+                chosen = set(missing.values())
+                texts = ((post, text) for post, text in enumerate(_texts(source, posts)) if post in chosen)
+                _keep(embedder.stream(texts, f"{prepared}: post"), keys, store, folder, on_text)
+                # what follows needs its memory more
+                del embedder
+        dataset = xr.Dataset(
+            {"label": ("post", source["label"][:posts].values)},
+            {"post": np.arange(posts)},
+            {
+                "language_model": Path(folder).name,
+                "language_model_sha256": model,
+                **settings,
+                "source": source.attrs.get("source", ""),
+            },
+        )
+    parts = (store.take(keys[start : start + ROWS]) for start in range(0, posts, ROWS))
+    write_in_parts(dataset, "embedding", ("post", "feature"), parts, output)
+
+
+def _keep(
+    made: Iterator[tuple[list[int], np.ndarray]],
+    keys: Sequence[bytes],
+    store: VectorStore,
+    folder: str | Path,
+    on_text: Callable[[int], None],
+) -> None:
+    """Put vectors that come by posts into the store, several batches together."""
+    waiting: dict[bytes, np.ndarray] = {}
+    last = time.monotonic()
+    try:
+        for posts, vectors in made:
+            finite = np.isfinite(vectors).all(axis=1)
+            if not finite.all():
+                post = posts[int(finite.argmin())]
+                raise DataError(f"{folder}: gives no finite numbers for post {post}; give this model precision: float32")
+            waiting |= {keys[post]: vector for post, vector in zip(posts, vectors, strict=True)}
+            on_text(len(posts))
+            if time.monotonic() - last > EVERY or len(waiting) >= MOST:
+                store.add(list(waiting), np.stack(list(waiting.values())))
+                waiting, last = {}, time.monotonic()
+    finally:
+        # of a run that fails, too: the next one need not make them again
+        if waiting:
+            store.add(list(waiting), np.stack(list(waiting.values())))
+
+
+def _texts(source: xr.Dataset, posts: int) -> Iterator[str]:
+    """The first texts, read from the disk a few at a time."""
+    for start in range(0, posts, ROWS):
+        yield from map(str, source["text"][start : min(start + ROWS, posts)].values)
+
+
+def _name(settings: dict[str, object]) -> str:
+    """The folder of all vectors that are made alike."""
+    versions = {name: version(name) for name in _LIBRARIES}
+    return hashlib.sha256(json.dumps(settings | versions, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _unreadable(folder: str | Path, what: str, error: Exception) -> str:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     return f"{folder}: no {what} can be read ({reason}); delete the folder, and see language_models in config/environments.yaml"
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Rows in batches of similar length, so that little is computed on padding."""
-    batch: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda index: lengths[index]):
-        if batch and (len(batch) + 1) * lengths[row] > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch

@@ -26,6 +26,9 @@ MARK = "config.json"
 #: SHA-256 of every other file of a folder.
 CHECKSUMS = "checksums.json"
 
+#: Where a folder's files are from; of the hub, the commit that answered.
+ORIGIN = "origin.json"
+
 
 def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
     """Put the model described by `model` (fields of `config.environments.LanguageModel`) into `folder`, float32 safetensors.
@@ -37,8 +40,9 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.parent, folder.name) as staged:
+        origin = {key: model[key] for key in ("source", "location")}
         if model["source"] == "hub":
-            _from_hub(model, staged)
+            origin |= {"revision": model["revision"], "commit": _from_hub(model, staged)}
         else:
             source = local_source(model)
             if source is None:
@@ -51,6 +55,7 @@ def acquire(model: Mapping[str, Any], folder: str | Path) -> None:
             if not any(found for pattern in patterns for found in staged.glob(pattern)):
                 needed = " or ".join(patterns)
                 raise UnreachableError(f"language model {model['location']}: has no {needed}; it must be a transformers model")
+        write_json(origin, staged / ORIGIN)
         write_json({file.name: _digest(file) for file in staged.iterdir() if file.is_file()}, staged / CHECKSUMS)
         folder.mkdir(exist_ok=True)
         # of another model that was here before nothing may stay, its mark least of all
@@ -80,6 +85,17 @@ def verify(folder: str | Path) -> None:
             raise ResultError(f"{path}: no such file; {remedy}")
         if _digest(path) != expected[name]:
             raise ResultError(f"{path}: damaged (its content differs from its checksum); {remedy}")
+
+
+def content(folder: str | Path) -> str:
+    """The SHA-256 of a model folder's files as `acquire` left them, wherever they are from.
+
+    Raises:
+        ResultError: the folder has no checksums, or damaged ones.
+    """
+    files = read_json(Path(folder, CHECKSUMS), f"delete {folder} and run snakemake again")
+    named = "\n".join(f"{name} {digest}" for name, digest in sorted(files.items()) if name != ORIGIN)
+    return hashlib.sha256(named.encode()).hexdigest()
 
 
 def local_source(model: Mapping[str, Any]) -> Path | None:
@@ -114,15 +130,17 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_hub(model: Mapping[str, Any], staged: Path) -> None:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+def _from_hub(model: Mapping[str, Any], staged: Path) -> str:
+    """Bring the files of a hub model; returns the commit that its revision is."""
+    from huggingface_hub import HfApi, snapshot_download
 
     location, revision = model["location"], model["revision"]
     try:
-        snapshot_download(location, revision=revision, local_dir=staged, allow_patterns=list(PATTERNS))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).splitlines()[0]
+        # a branch may move between two files
+        commit = HfApi().model_info(location, revision=revision).sha
+        snapshot_download(location, revision=commit, local_dir=staged, allow_patterns=list(PATTERNS))
+    except Exception as error:  # the hub's client lets through what the library below it raises, and that has changed twice
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise UnreachableError(
             f"language model {location}@{revision}: the hub cannot be reached ({reason}); name a packaged model or a "
             "local folder under language_models in config/environments.yaml"
@@ -133,13 +151,16 @@ def _from_hub(model: Mapping[str, Any], staged: Path) -> None:
             raise UnreachableError(
                 f"language model {location}@{revision}: {name} is not the file that is expected (sha256 {expected}; {found})"
             )
+    return commit
 
 
 def _from_gguf(source: Path, staged: Path) -> None:
     """Dequantise a GGUF file; transformers refuses to save the loaded object itself, so its weights go into a fresh one."""
     import torch
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     try:
         loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
     except Exception as error:  # whatever the libraries below raise, this is no model that they can read

@@ -13,7 +13,8 @@ from ensemblepp.agents.linear.greedy import LinearGreedy
 from ensemblepp.agents.linear.rrls import RecursiveRandomizedLeastSquares
 from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
 from ensemblepp.engines.choice import simulate
-from ensemblepp.environments.contextual import Contextual, unit_rows
+from ensemblepp.environments.contextual import Contextual
+from ensemblepp.environments.scaling import unit_rows
 from ensemblepp.randomness.distributions import LAWS
 from ensemblepp.randomness.streams import generator
 

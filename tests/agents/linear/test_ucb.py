@@ -8,7 +8,8 @@ from linear_bandits import bandit
 from ensemblepp.agents.linear.ucb import LinearUCB
 from ensemblepp.bandit import Decisions
 from ensemblepp.engines.choice import simulate
-from ensemblepp.environments.contextual import Contextual, unit_rows
+from ensemblepp.environments.contextual import Contextual
+from ensemblepp.environments.scaling import unit_rows
 from ensemblepp.errors import ConfigError
 
 

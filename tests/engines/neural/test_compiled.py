@@ -71,7 +71,7 @@ def assert_same_run(compiled: tuple[Trajectory, NeuralAgent], reference: tuple[T
     (found, agent), (expected, twin) = compiled, reference
     assert np.array_equal(found.time, expected.time)
     assert (agent.round, agent.clock.item()) == (twin.round, twin.clock.item())
-    assert found.diagnostics.keys() == expected.diagnostics.keys() == {"loss", "spread", "explored"}
+    assert found.diagnostics.keys() == expected.diagnostics.keys() == {"loss", "spread", "explored", "error"}
     same = (found.action == expected.action).all(axis=-1) & (found.optimal == expected.optimal).all(axis=-1)
     own = found.diagnostics, expected.diagnostics
     for left, right, rtol, atol in (

@@ -30,7 +30,7 @@ def test_stacked_rounds_are_act_and_update(name, kind):
         np.testing.assert_allclose(getattr(played, field), getattr(stepped, field), rtol=1e-6, atol=1e-6)
     if kind == "contextual":
         np.testing.assert_allclose(played.constant_regret, stepped.constant_regret, rtol=1e-6)
-    assert played.diagnostics.keys() == {"loss", "spread", "explored"}
+    assert played.diagnostics.keys() == {"loss", "spread", "explored", "error"}
     for field, values in stepped.diagnostics.items():
         assert np.array_equal(played.diagnostics[field], values, equal_nan=True), field
     assert torch.equal(whole.flat, single.flat)

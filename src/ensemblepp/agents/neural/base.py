@@ -183,6 +183,10 @@ class NeuralAgent:
         """Standard deviation of what the agent samples when it acts, (chains, actions)."""
         return torch.zeros(features.shape[:2], device=self.device)
 
+    def expected(self, features: torch.Tensor) -> torch.Tensor:
+        """Predicted mean rewards, (chains, actions); NaN of agents that do not say."""
+        return torch.full(features.shape[:2], torch.nan, device=self.device)
+
     def fitted(self, outputs: torch.Tensor, reward: torch.Tensor) -> torch.Tensor:
         """Loss per sample of predictions: squared error of (..., 1), or cross-entropy of two logits (..., 2)."""
         if self.classes == 1:
@@ -313,6 +317,21 @@ class NeuralAgent:
         present = {"loss": self.last_loss, "spread": spread, "explored": self.explored}
         # copies: on the CPU the arrays would go on to change with the tensors
         return {name: values.cpu().numpy().copy().reshape(len(self.seeds), -1) for name, values in present.items()}
+
+    def prediction_error(self, means: np.ndarray) -> np.ndarray:
+        """How far off the predictions for the actions last offered are, (seeds, chains): root of their mean squared error.
+
+        NaN of agents that do not predict rewards, or only classes.
+
+        Args:
+            means: (seeds, actions) their noise-free rewards, which the agent never sees.
+        """
+        with torch.no_grad():
+            predicted = self.expected(self._offered)
+            if self.classes == 2:
+                predicted = torch.full_like(predicted, torch.nan)
+            error = (predicted - self.fixed(means)).square().mean(dim=1).sqrt()
+        return error.cpu().numpy().reshape(len(self.seeds), -1)
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trainable) parameters of one chain; frozen priors are the difference."""

@@ -116,6 +116,9 @@ class NeuralEnsemblePlusPlus(NeuralAgent):
         # zeta has covariance I
         return product(self.trunk(features), members).square().sum(dim=-1).sqrt()
 
+    def expected(self, features: torch.Tensor) -> torch.Tensor:
+        return mlp.linear_head(self.parameters["base"][..., -1:], self.trunk(features))
+
     def extra(self, chosen: torch.Tensor) -> torch.Tensor:
         return self.now("perturbation")
 

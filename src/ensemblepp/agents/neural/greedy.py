@@ -31,8 +31,11 @@ class Greedy(NeuralAgent):
         self.start(self.trunk_parameters(generators) | {"base": mlp.init_head(generators, self.width, self.classes)})
 
     def score(self, features: torch.Tensor) -> Scores:
-        value = mlp.linear_head(self.parameters["base"][..., -1:], self.trunk(features))
+        value = self.expected(features)
         return Scores(value, value)
+
+    def expected(self, features: torch.Tensor) -> torch.Tensor:
+        return mlp.linear_head(self.parameters["base"][..., -1:], self.trunk(features))
 
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
         return self.fitted(mlp.head_outputs(self.parameters["base"], self.trunk(features)), reward).mean(dim=1)

@@ -70,9 +70,16 @@ class MemberHeads(NeuralAgent):
         return Scores((outputs * self.now("reference")[:, None]).sum(dim=-1), outputs.mean(dim=-1))
 
     def spread(self, features: torch.Tensor) -> torch.Tensor:
+        return self._members(features).std(dim=-1, correction=0)
+
+    def expected(self, features: torch.Tensor) -> torch.Tensor:
+        return self._members(features).mean(dim=-1)
+
+    def _members(self, features: torch.Tensor) -> torch.Tensor:
+        """What every member says of every action, (chains, actions, M)."""
         outputs, offsets = self.outputs(features), self.offsets(features)
         outputs = outputs if offsets is None else outputs + offsets
-        return outputs[..., self.classes - 1 :: self.classes].std(dim=-1, correction=0)
+        return outputs[..., self.classes - 1 :: self.classes]
 
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
         outputs = self.outputs(features)

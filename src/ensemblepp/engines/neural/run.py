@@ -14,6 +14,7 @@ import torch
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines import contract
+from ensemblepp.engines.fixed_policies import FixedPolicies
 from ensemblepp.environments.pool import Pool
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stores_actions
@@ -27,7 +28,7 @@ class Run:
         chains, device = agent.stack, agent.device
         self.regret, self.reward = (torch.zeros(chains, dtype=torch.float64, device=device) for _ in range(2))
         self.optimal = torch.zeros(chains, dtype=torch.int64, device=device)
-        self.constant = np.zeros((len(agent.seeds), environment.fixed_actions))
+        self.fixed = FixedPolicies(environment)
         self.seconds = 0.0
         self.stored: dict[str, list[np.ndarray]] = {}
         small = stores_actions(len(agent.seeds), len(agent.chains), horizon)
@@ -54,14 +55,14 @@ class Run:
                 torch.cuda.synchronize()
             end = clock.perf_counter() if agent.device.type == "cuda" else clock.process_time()
             self.seconds += end - start
-        if self.environment.fixed_actions:
-            first = self._means.shape[1] - self._waiting
-            means = self._means[:, first : first + rounds]
-            self.constant += (means.max(axis=2, keepdims=True) - means).sum(axis=1)
+        first = self._drawn.shape[1] - self._waiting
+        if self.fixed:
+            offers = self._drawn[:, first : first + rounds]
+            self.fixed.add(self._means(offers), self.environment.fixed_choices(offers))
         self._waiting -= rounds
         if agent.round == self.time[column]:
             agent.check()
-            self._record()
+            self._record(self._means(self._drawn[:, first + rounds - 1]))
 
     def play(self, rounds: int) -> None:
         """Play so many rounds, of those that are drawn ahead."""
@@ -74,10 +75,8 @@ class Run:
     def trajectory(self) -> Trajectory:
         """What the run leaves."""
         shape = (len(self.agent.seeds), len(self.agent.chains))
-        stored = {
-            name: np.stack(values, axis=-1).reshape(*shape, -1) for name, values in self.stored.items() if name != "constant"
-        }
-        constant = np.stack(self.stored["constant"], axis=-1).astype(np.float32) if self.environment.fixed_actions else None
+        stored = {name: np.stack(values, axis=-1).reshape(*shape, -1) for name, values in self.stored.items()}
+        constant, policies = self.fixed.curves()
         return Trajectory(
             self.time,
             stored.pop("regret").astype(np.float32),
@@ -86,30 +85,35 @@ class Run:
             None if self.action is None else self.action.cpu().numpy().reshape(*shape, -1),
             constant,
             {name: values.astype(np.float32) for name, values in stored.items()},
+            policies,
         )
 
     def _draw(self, rounds: int) -> None:
         self.agent.load(rounds)
         drawn = self.environment.draw(rounds)
         contract.check_draw(self.environment, drawn, rounds)
-        means = self.environment.means
-        if self.environment.fixed_actions:
-            rows = np.arange(len(means))[:, None, None] if len(means) > 1 else 0
-            self._means = means[rows, drawn.offers]
+        self._drawn = drawn.offers
         self.put(drawn.offers, drawn.noise)
         # a table of contexts may end before the horizon: then the next draw says so
         self._waiting = drawn.noise.shape[1]
 
-    def _record(self) -> None:
+    def _means(self, offers: np.ndarray) -> np.ndarray:
+        """Noise-free rewards of offers, (seeds, ..., actions)."""
+        means = self.environment.means
+        if len(means) == 1:
+            return means[0, offers]
+        return means[np.arange(len(means)).reshape(-1, *[1] * (offers.ndim - 1)), offers]
+
+    def _record(self, means: np.ndarray) -> None:
+        """Store the present sums and what the agent says; `means` (seeds, actions) are the last round's true ones."""
         sums = {"regret": self.regret, "reward": self.reward, "optimal": self.optimal}
         present = {name: values.cpu().numpy().copy() for name, values in sums.items()}
-        if self.environment.fixed_actions:
-            present["constant"] = self.constant.copy()
-        present |= self.agent.diagnostics()
+        self.fixed.record()
+        present |= self.agent.diagnostics() | {"error": self.agent.prediction_error(means)}
         if self.agent.timed:
             present["seconds"] = np.full(self.agent.stack, self.seconds)
         for name, values in present.items():
-            self.stored.setdefault(name, []).append(values if name == "constant" else values.ravel())
+            self.stored.setdefault(name, []).append(values.ravel())
 
 
 def play(
