@@ -5,8 +5,11 @@
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
 #   make linear      the linear studies at the paper's scale, and their published side (about 45 CPU-minutes)
 #   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
-#   make lint        what CI checks: ruff, snakefmt, snakemake --lint
-#   make docs        copy what README shows from results/quick to docs/quick
+#   make lint        what CI checks: ruff, snakefmt, snakemake --lint, mypy
+#   make wheel       dist/: wheel and source archive
+#   make check-wheel the wheel in a fresh environment: a first comparison in an empty folder
+#   make docs-site   the documentation as a site, site/index.html
+#   make docs        what pages show and people do not write: pictures, the tutorial's notebook, the table of docs/quick
 #   make lock        renew requirements.lock from pyproject.toml
 #   make clean       remove results and logs (data and .venv stay); results at the paper's scale only if you say so
 
@@ -20,11 +23,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RUN := $(BIN)/python -m
+SITE := .venv-docs/.installed
 # bars on a terminal; a line per job in a file, as CI and clusters keep
 LOGGER := $$(test -t 2 && echo --logger rich)
 LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
-.PHONY: reproduce report linear publish paper test lint docs lock clean install
+.PHONY: reproduce report linear publish paper test lint wheel check-wheel docs-site docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all $(LOGGER) --config scale=$(SCALE)
@@ -50,8 +54,30 @@ lint: $(INSTALLED)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/snakefmt --check Snakefile workflow
 	@$(RUN) snakemake --lint
+	@$(RUN) mypy
 
-docs:
+# by the build's own interface: nothing else has to be installed for it
+wheel: $(INSTALLED)
+	@rm -rf build dist
+	@$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("dist"); build_meta.build_wheel("dist")'
+
+check-wheel: wheel
+	@rm -rf .venv-wheel
+	@$(PYTHON) -m venv .venv-wheel
+	@.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	@folder=$$(mktemp -d); bin=$$PWD/.venv-wheel/bin; cd "$$folder"; "$$bin/ensemblepp" quickstart; test -s quickstart.png; rm -r "$$folder"
+
+$(SITE): requirements-docs.lock
+	@$(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+	@touch $@
+
+docs-site: $(SITE)
+	@.venv-docs/bin/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+docs: $(INSTALLED)
+	@$(BIN)/python docs/make.py
 	@cp results/quick/tables/moderation-best_constant.md docs/quick/
 
 install: $(INSTALLED)

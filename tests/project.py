@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: What a user is told to write, page after page.
+HOW_TO = "\n".join(path.read_text() for path in sorted((ROOT / "docs/how-to").glob("*.md")))
+
 #: Seconds after which a run of snakemake hangs: ten times what one of the smoke scale takes on a slow machine.
 HANGS = 3600
 

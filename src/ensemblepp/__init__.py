@@ -1,7 +1,7 @@
 """Ensemble++: scalable exploration with a shared ensemble factor, and the study that checks the paper's claims.
 
-What stands here is what agents and environments of one's own are made with, and what plays them; each is loaded when it is
-asked for, so that `import ensemblepp` loads no numerical library.
+What stands here is what agents and environments of one's own are made with, what plays them and what compares them. Each is
+loaded when it is asked for, so that `import ensemblepp` loads no numerical library.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ensemblepp.bandit import Agent, Choice, Decisions, Environment, Outcome
     from ensemblepp.engines.choice import simulate
     from ensemblepp.randomness.streams import generator
+    from ensemblepp.runs.comparison import compare
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "Agent",
@@ -30,6 +31,7 @@ __all__ = [
     "NeuralAgent",
     "NeuralEnsemblePlusPlus",
     "Outcome",
+    "compare",
     "generator",
     "simulate",
 ]

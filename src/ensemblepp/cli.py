@@ -19,6 +19,10 @@ from ensemblepp.errors import ConfigError, DataError, EnsembleError, in_lines, o
 #: What `list` shows.
 LISTED = ("studies", "agents", "environments", "datasets", "language_models", "laws", "figures", "tables")
 
+#: What `quickstart` compares, the yardstick first, and with which ensembles.
+QUICK_AGENTS, QUICK_SIZES = ("ts", "ensemble++-only-gaussian-sphere", "ensemble-sampling"), (2, 8, 32)
+QUICK_ENVIRONMENT = "finite-d10-100"
+
 #: The greatest number that an option takes; what is sensible is known to those who use it.
 LARGEST = 2**63 - 1
 
@@ -97,6 +101,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="say the version and leave")
     commands = parser.add_subparsers(required=True, metavar="command")
+
+    command = commands.add_parser(
+        "quickstart",
+        help="a first comparison in a minute: exact Thompson sampling, Ensemble++ and ensemble sampling, as a figure",
+    )
+    command.add_argument("--horizon", type=whole(1, LARGEST), default=1000, help="T, rounds (default 1000)")
+    command.add_argument("--seeds", type=whole(2, LARGEST), default=20, help="how many (default 20)")
+    command.add_argument(
+        "--output", type=Path, default=Path("quickstart.png"), help=".pdf or .png to write (default quickstart.png)"
+    )
+    command.set_defaults(command=_quickstart)
 
     command = commands.add_parser("simulate", help="run one block of seeds and write its run file")
     command.add_argument("--environment", help="name in config/environments.yaml")
@@ -279,6 +294,24 @@ def _unedited(code: str, places: Sequence[str], *outputs: Path) -> contextlib.Ab
     from ensemblepp.runs.sources import unedited
 
     return unedited(code, places, outputs)
+
+
+def _quickstart(options: argparse.Namespace) -> None:
+    from ensemblepp.figures import SUFFIXES
+
+    output(options.output, [f".{suffix}" for suffix in SUFFIXES])
+
+    from ensemblepp.runs.comparison import compare
+
+    dataset = compare(QUICK_AGENTS, QUICK_ENVIRONMENT, options.horizon, options.seeds, ensemble_sizes=QUICK_SIZES)
+    print(f"regret after {options.horizon:,} rounds minus that of TS, mean of {options.seeds} paired seeds and 95 % interval:")
+    found = dataset.bandit.differences()
+    rows = found[["agent", "M", "difference", "95 % low", "95 % high"]].itertuples(index=False)
+    _print_rows(
+        [("agent", "M", "difference", "from", "to"), *((agent, size, *(f"{x:.1f}" for x in xs)) for agent, size, *xs in rows)]
+    )
+    dataset.bandit.plot().savefig(options.output)
+    print(options.output)
 
 
 def _simulate(options: argparse.Namespace) -> None:

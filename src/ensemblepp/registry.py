@@ -79,6 +79,7 @@ PUBLIC = {
     "NeuralAgent": "ensemblepp.agents.neural.base",
     "NeuralEnsemblePlusPlus": "ensemblepp.agents.neural.ensemblepp",
     "Outcome": "ensemblepp.bandit",
+    "compare": "ensemblepp.runs.comparison",
     "generator": "ensemblepp.randomness.streams",
     "simulate": "ensemblepp.engines.choice",
 }

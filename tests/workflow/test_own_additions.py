@@ -14,22 +14,20 @@ import pandas as pd
 import pytest
 import xarray as xr
 import yaml
-from project import Project, copy_project
+from project import HOW_TO, Project, copy_project
 
 from ensemblepp.figures import nonlinear_regret
 
 pytestmark = pytest.mark.workflow
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-
 
 def block(language: str, words: str) -> str:
-    """README's block of code that has `words`."""
-    (found,) = [code for code in re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL) if words in code]
+    """The how-to pages' block of code that has `words`."""
+    (found,) = [code for code in re.findall(rf"^```{language}\n(.*?)^```", HOW_TO, re.MULTILINE | re.DOTALL) if words in code]
     return found
 
 
-#: Files of the user's beside the Snakefile: README's, and an agent with a hyper-parameter.
+#: Files of the user's beside the Snakefile: the how-to pages', and an agent with a hyper-parameter.
 FILES = {
     "uniform.py": block("python", "class Uniform"),
     "arms.py": block("python", "class Arms"),
@@ -118,7 +116,7 @@ studies:
         ensemble_sizes: [4]
 """
 
-#: A transformers model with random weights that reads characters, written to the folder that README names.
+#: A transformers model with random weights that reads characters, written to the folder that they name.
 LANGUAGE_MODEL = """
 import string, torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers

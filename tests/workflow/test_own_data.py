@@ -1,18 +1,16 @@
-"""A table that lives outside the package, added by README's lines of configuration alone, is played and drawn."""
+"""A table that lives outside the package, added by the how-to pages' lines of configuration alone, is played and drawn."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import matplotlib as mpl
 import pytest
 import xarray as xr
-from project import Project
+from project import HOW_TO, Project
 
 pytestmark = pytest.mark.workflow
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
 FIGURE, DATASET = "results/smoke/figures/uci-nonlinear_regret.png", "results/smoke/datasets/uci.nc"
 
 
@@ -26,8 +24,8 @@ def rows() -> list[str]:
 
 
 def declare(environments: str) -> str:
-    """config/environments.yaml with README's two entries."""
-    table, entry = re.findall(r"^```yaml\n(datasets:\n.*?)^```.*?^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[0]
+    """config/environments.yaml with the how-to page's two entries."""
+    table, entry = re.findall(r"^```yaml\n(datasets:\n.*?)^```.*?^```yaml\n(.*?)^```", HOW_TO, re.MULTILINE | re.DOTALL)[0]
     return environments.replace("\nenvironments:\n", f"\n{table}\nenvironments:\n{entry}", 1)
 
 

@@ -1,4 +1,4 @@
-"""README's examples, run as they stand."""
+"""What README and the how-to pages tell a user to write, run as it stands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from project import Project
+from project import HOW_TO, Project
 
 pytestmark = pytest.mark.workflow
 
@@ -15,8 +15,8 @@ README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
-    """The fenced code blocks of one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    """The how-to pages' fenced code blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", HOW_TO, re.MULTILINE | re.DOTALL)
 
 
 def test_an_agent_runs_on_ones_own_data():
