@@ -6,6 +6,7 @@ import json
 import math
 
 import numpy as np
+import posts_study
 import pytest
 import xarray as xr
 from synthetic_studies import TIME, evidence, rule, study
@@ -175,8 +176,20 @@ def test_what_is_missing_is_said(changes, reason):
 
 
 def test_a_variable_that_is_missing_is_said():
-    with pytest.raises(NotRun, match="study 'small' has no variable 'reviews'"):
-        list(comparisons.ratio(rule("ratio", measure="reviews"), evidence(["ours"], ["theirs"]), two_agents()))
+    with pytest.raises(NotRun, match="study 'small' has no variable 'seconds'"):
+        list(comparisons.ratio(rule("ratio", measure="seconds"), evidence(["ours"], ["theirs"]), two_agents()))
+
+
+def test_reviews_are_counted_where_there_are_some():
+    """Against the decisions themselves."""
+    played = posts_study.play("remove_or_review", seeds=4)
+    arms = evidence(["ensemble++"], ["greedy"]) | {"environments": list(played.data["environment"].values)}
+    (part,) = comparisons.difference(rule("difference", measure="reviews"), arms, played.data)
+    ours, theirs = (played.taken[place].sum(axis=1) for place in (0, 2))
+    assert part.estimate.value == pytest.approx((ours - theirs).mean())
+    published = posts_study.play("publish_or_block", seeds=4).data
+    with pytest.raises(NotRun, match="has no human reviews"):
+        list(comparisons.difference(rule("difference", measure="reviews"), arms, published))
 
 
 # -------------------------------------------------------------------------------------------------------- computed

@@ -38,9 +38,12 @@ def across(rule: Mapping[str, Any], evidence: Mapping[str, Any], dataset: xr.Dat
 
 
 def _pairs(rule: Mapping[str, Any], evidence: Mapping[str, Any], dataset: xr.Dataset) -> Iterator[tuple]:
-    """(words, numbers of an arm, of the other) at the seeds that both have."""
+    """(words, numbers of an arm, of the other) at the seeds that both have.
+
+    Seeds are paired across environments too, where an arm has one of its own: they may show the same in another form.
+    """
     for environment, size in itertools.product(chosen(dataset, evidence["environments"]), evidence["sizes"]):
         for arm, other in itertools.product(evidence["of"], evidence["against"]):
-            both = [final(dataset, one, environment, size, rule["measure"]) for one in (arm, other)]
+            both = [final(dataset, one, one.get("environment") or environment, size, rule["measure"]) for one in (arm, other)]
             place = titled(dataset, environment, *(own_size(dataset, one, size) for one in (arm, other)))
             yield f"{place}: {shown(dataset, arm)} | {shown(dataset, other)}", *paired(*both)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
+from ensemblepp.analysis.moderation import decisions, wording
+from ensemblepp.analysis.selection import agent_runs, ensemble_sizes, environment_kinds
 from ensemblepp.claims.verdicts import NotRun
 
 Arm = Mapping[str, Any]
@@ -23,7 +24,7 @@ Arm = Mapping[str, Any]
 MEASURES = {
     "regret": ("regret", False),
     "accuracy": ("optimal", True),
-    "reviews": ("reviews", False),
+    "reviews": ("regret", False),
     "seconds": ("seconds", False),
 }
 
@@ -37,6 +38,8 @@ def final(dataset: xr.Dataset, arm: Arm, environment: str, size: int, measure: s
         NotRun: the dataset does not have it.
     """
     variable, share = MEASURES[measure]
+    if measure == "reviews":
+        return _reviews(dataset, arm, environment, size)
     values = _runs(dataset, arm, environment, size, variable, last=True)
     return values / dataset.attrs["horizon"] if share else values
 
@@ -97,6 +100,15 @@ def require(dataset: xr.Dataset, dimension: str, name: str) -> None:
     """NotRun unless a dataset has an environment or agent."""
     if name not in dataset[dimension].values:
         raise NotRun(f"study '{dataset.attrs['study']}' has no {dimension} '{name}' at this scale")
+
+
+def _reviews(dataset: xr.Dataset, arm: Arm, environment: str, size: int) -> xr.DataArray:
+    """Human reviews over the horizon, (seed,), which follow from regret and right decisions."""
+    require(dataset, "environment", environment)
+    if environment_kinds(dataset)[environment] != "moderation" or not wording(dataset, environment).reviews:
+        raise NotRun(f"environment '{environment}' has no human reviews")
+    sums = (_runs(dataset, arm, environment, size, name) for name in ("regret", "optimal"))
+    return decisions(dataset, environment, *sums).taken.isel(time=-1, drop=True)
 
 
 def _runs(dataset: xr.Dataset, arm: Arm, environment: str, size: int, variable: str, *, last: bool = False) -> xr.DataArray:

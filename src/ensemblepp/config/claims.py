@@ -149,6 +149,7 @@ class Arm(Model):
     references: list[str] = Field([], description="laws of zeta; of several the mean, seed by seed")
     perturbations: list[str] = Field([], description="laws of z; of several the mean, seed by seed")
     size: EnsembleSize | None = Field(None, description="M, instead of the evidence's `sizes`")
+    environment: str | None = Field(None, description="where it is played, instead of in the evidence's environments")
 
 
 class Evidence(Model):
@@ -217,5 +218,7 @@ def _evidence_faults(rule: Any, evidence: Evidence, laws: Collection[str]) -> It
             for law in getattr(arm, key):
                 if law not in laws:
                     yield f"{key}: found '{law}': {one_of(laws, law)}"
+        if arm.environment and not isinstance(rule, Ratio | Difference):
+            yield f"agent '{arm.agent}': environment: '{rule.statistic}' compares within an environment: give none"
         if bool(arm.references) != bool(arm.perturbations):
             yield f"agent '{arm.agent}': references and perturbations must be given both, or none"
