@@ -20,7 +20,8 @@ import pytest
 import xarray as xr
 
 from ensemblepp.arguments import output
-from ensemblepp.cli import _parser, main
+from ensemblepp.cli import main
+from ensemblepp.cli.parser import make_parser
 from ensemblepp.config import targets
 from ensemblepp.config.checks import CONFIG_FILES, presentable
 from ensemblepp.config.loading import read_files, read_yaml
@@ -851,7 +852,7 @@ def test_the_version(capsys):
 
 
 def test_every_option_is_explained():
-    parsers = [_parser()]
+    parsers = [make_parser(print)]
     for parser in parsers:
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):

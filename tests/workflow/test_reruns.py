@@ -313,7 +313,7 @@ REPLACEMENTS: dict[str, tuple[str, str | None, str]] = {
     "fingerprints": ("src/ensemblepp/runs/fingerprint.py", None, "EDITED = 1"),
     "report": ("src/ensemblepp/runs/report.py", None, "EDITED = 1"),
     "availability": ("src/ensemblepp/runs/availability.py", None, "EDITED = 1"),
-    "command line": ("src/ensemblepp/cli.py", None, "EDITED = 1"),
+    "command line": ("src/ensemblepp/cli/__init__.py", None, "EDITED = 1"),
     "checks of the configuration": ("src/ensemblepp/config/checks.py", None, "EDITED = 1"),
     "resolution of the configuration": ("src/ensemblepp/config/resolution.py", None, "EDITED = 1"),
     "description of a field": ("src/ensemblepp/config/neural_agents.py", "Adam's step size", "the step size of Adam"),

@@ -1,0 +1,94 @@
+"""Commands that make something of run files: datasets, figures, tables, the ledger, the report, what is published."""
+
+from __future__ import annotations
+
+import argparse
+
+from ensemblepp.arguments import folder, output
+from ensemblepp.cli.shared import presentation, print_rows, require, unedited
+
+
+def aggregate(options: argparse.Namespace) -> None:
+    from ensemblepp.runs.aggregate import aggregate
+
+    planned = options.plan
+    if planned is None:
+        from ensemblepp.config.loading import read_files
+        from ensemblepp.runs.plan import plan as plan_of
+
+        config = read_files()
+        require("--study", options.study, config.active_studies())
+        planned = plan_of(config, options.study)
+    with unedited(options.code, ["ensemblepp.runs.aggregate"], options.output):
+        aggregate(planned, output(options.output, [".nc"]))
+
+
+def present(options: argparse.Namespace) -> None:
+    from ensemblepp import figures, registry, tables
+
+    folder(options.folder)
+    work, places = [], []
+    for kind, package in (("figures", figures), ("tables", tables)):
+        for word in getattr(options, kind):
+            name, _, place = word.partition("=")
+            stem = f"{options.dataset.stem}-{name}"
+            outputs = [options.folder / kind / f"{stem}.{suffix}" for suffix in package.SUFFIXES]
+            work.append((package.save, place or name, outputs))
+            places += [f"ensemblepp.{kind}", registry.presentation(kind, place or name)]
+    with unedited(options.code, places, *(path for *_, outputs in work for path in outputs)):
+        for save, name, outputs in work:
+            save(name, options.dataset, outputs)
+
+
+def claims(options: argparse.Namespace) -> None:
+    from ensemblepp.claims import writing
+
+    outputs = [output(path, [f".{suffix}" for suffix in writing.SUFFIXES]) for path in options.output]
+    planned = options.plan
+    if planned is None:
+        from ensemblepp.config.loading import read_files
+        from ensemblepp.runs.ledger import plan as plan_of
+
+        config = read_files(**({"scale": options.scale} if options.scale else {}))
+        planned = plan_of(config, {}, existing=True)
+    if outputs:
+        with unedited(options.code, writing.CODE, *outputs):
+            writing.save(planned, outputs)
+        return
+    from ensemblepp.claims.ledger import decide
+
+    ledger = decide(planned)
+    print_rows(writing.overview(ledger))
+    for line in writing.counted(ledger):
+        print(line)
+
+
+def figure(options: argparse.Namespace) -> None:
+    from ensemblepp.figures import SUFFIXES, save
+
+    name = presentation("figures", options.name)
+    save(name, options.dataset, [output(path, [f".{suffix}" for suffix in SUFFIXES]) for path in options.output])
+
+
+def table(options: argparse.Namespace) -> None:
+    from ensemblepp.tables import SUFFIXES, save
+
+    name = presentation("tables", options.name)
+    save(name, options.dataset, [output(path, [f".{suffix}" for suffix in SUFFIXES]) for path in options.output])
+
+
+def publish(options: argparse.Namespace) -> None:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.runs.publish import publish
+
+    for study in publish(read_files(scale=options.scale), options.folder):
+        print(f"{options.folder}: {study}")
+
+
+def report(options: argparse.Namespace) -> None:
+    from ensemblepp.config.loading import load, read_files
+    from ensemblepp.runs.report import make
+
+    overrides = {"scale": options.scale} if options.scale else {}
+    config = load(options.config | overrides) if options.config else read_files(**overrides)
+    print(f"report: {make(config)}")
