@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 
 from ensemblepp.errors import ResultError
-from ensemblepp.storage.datasets import read_dataset, write_dataset
-from ensemblepp.storage.parts import ROWS, open_dataset, write_in_parts
+from ensemblepp.storage.datasets import open_dataset, read_dataset, write_dataset
+from ensemblepp.storage.parts import ROWS, write_in_parts
 
 COUNT = 2 * ROWS + 5
 VALUES = np.random.default_rng(0).standard_normal((COUNT, 3)).astype(np.float32)

@@ -182,7 +182,6 @@ class Exhibit(Model):
     shows: str = Field(description="what it shows, in our words")
     figures: list[str] = Field([], description="files under figures/, as study-name")
     tables: list[str] = Field([], description="files under tables/, as study-name")
-    awaited: bool = Field(False, description="waits for a study of language models")
     drawing: bool = Field(False, description="nothing is measured in it")
 
 
@@ -192,8 +191,8 @@ def faults(claims: Mapping[str, Claim], exhibits: Mapping[str, Exhibit], laws: C
     A study, agent or environment that is not there is no fault: whoever takes one out of the configuration runs fewer claims.
     """
     for label, exhibit in exhibits.items():
-        if not (exhibit.figures or exhibit.tables or exhibit.awaited or exhibit.drawing):
-            yield f"exhibits.{label}: names no figure or table; say `awaited: true` or `drawing: true` if there is none"
+        if not (exhibit.figures or exhibit.tables or exhibit.drawing):
+            yield f"exhibits.{label}: names no figure or table; say `drawing: true` if nothing is measured in it"
     for name, claim in claims.items():
         where = f"claims.{name}"
         for label in claim.exhibits:

@@ -32,8 +32,9 @@ Actions = Literal["publish_or_block", "remove_or_review"]
 
 BLOCK, PUBLISH = 0, 1
 
-#: The reward of action 0, whatever the post is.
+#: The reward of action 0, whatever the post is; and that of publishing one that is free, and one that is hateful.
 BLOCKED = 0.5
+PUBLISHED = 1.0, -0.5
 
 #: Fixed thresholds on a supervised probability, against which reviews are measured: one at every percentile of the posts.
 THRESHOLDS = 101
@@ -70,10 +71,8 @@ class Moderation(Contextual):
     ) -> None:
         posts = read_dataset(inputs["embeddings"], finite=("embedding",), holds=("label",))
         hate = posts["label"].values == 1
-        free_reward, hate_reward = (1.0, -0.5) if actions == "publish_or_block" else (1 - review_cost, 0.5 - review_cost)
-        means = np.empty((len(hate), 2))
-        means[:, BLOCK] = BLOCKED
-        means[:, PUBLISH] = np.where(hate, hate_reward, free_reward)
+        free_reward, hate_reward = PUBLISHED if actions == "publish_or_block" else (1 - review_cost, 0.5 - review_cost)
+        means = rewards(hate, free_reward, hate_reward)
         policies: dict[str, np.ndarray] = {}
         if "ceiling" in inputs:
             free = read_dataset(inputs["ceiling"], finite=("free",), holds=("label",))
@@ -84,6 +83,11 @@ class Moderation(Contextual):
             if actions == "remove_or_review":
                 policies["threshold"] = (chance[:, None] >= thresholds(chance)).astype(np.intp)
         super().__init__(seeds, scaled(posts["embedding"].values, scaling), means, noise=0.0, passes=passes, policies=policies)
+
+
+def rewards(hate: np.ndarray, free_reward: float, hate_reward: float) -> np.ndarray:
+    """The rewards of both actions, (post, 2), of posts that are hateful or not, bool (post,)."""
+    return np.stack([np.full(len(hate), BLOCKED), np.where(hate, hate_reward, free_reward)], axis=1)
 
 
 def thresholds(chance: np.ndarray) -> np.ndarray:

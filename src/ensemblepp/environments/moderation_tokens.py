@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ensemblepp.environments.contextual import Contextual
-from ensemblepp.environments.moderation import BLOCK, PUBLISH
+from ensemblepp.environments.moderation import PUBLISHED, rewards
 from ensemblepp.storage.datasets import read_dataset
 
 
@@ -31,7 +31,5 @@ class TokenModeration(Contextual):
     def __init__(self, seeds: Sequence[int], *, inputs: dict[str, str | Path], passes: int) -> None:
         posts = read_dataset(inputs["tokens"], finite=("token", "length"), holds=("label",))
         contexts = np.concatenate([posts["length"].values[:, None], posts["token"].values], axis=1)
-        means = np.empty((len(contexts), 2))
-        means[:, BLOCK] = 0.5
-        means[:, PUBLISH] = np.where(posts["label"].values == 1, -0.5, 1.0)
+        means = rewards(posts["label"].values == 1, *PUBLISHED)
         super().__init__(seeds, contexts, means, noise=0.0, passes=passes)

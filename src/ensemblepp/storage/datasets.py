@@ -27,6 +27,9 @@ from ensemblepp.errors import ResultError
 from ensemblepp.storage import leftovers
 from ensemblepp.storage.seals import add_seal, check_seal
 
+#: What to do about a file that is not as it was written.
+_REMEDY = "delete it and run snakemake again"
+
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
@@ -65,14 +68,47 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> None:
         name: {"zlib": True, "complevel": 4, "shuffle": True, "fletcher32": True} for name in numeric if dataset[name].ndim
     }
     with atomic_path(path) as temporary:
-        try:
+        with being_written(path):
             dataset.to_netcdf(temporary, engine="netcdf4", format="NETCDF4", encoding=encoding)
-        except (OSError, RuntimeError) as error:  # netCDF says no more of a full disk than "HDF error"
-            raise ResultError(f"{path}: cannot be written ({error}); is the disk full?") from error
         with xr.open_dataset(temporary, engine="netcdf4") as stored:
             if not stored.load().identical(dataset):
                 raise ResultError(f"{path}: what was written could not be read back; is the disk full?")
         add_seal(temporary)
+
+
+@contextlib.contextmanager
+def being_written(path: str | Path) -> Iterator[None]:
+    """A failure to write `path` in words: netCDF says no more of a full disk than "HDF error"."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise ResultError(f"{path}: cannot be written ({error}); is the disk full?") from error
+
+
+@contextlib.contextmanager
+def open_dataset(path: str | Path, *, holds: tuple[str, ...] = ()) -> Iterator[xr.Dataset]:
+    """A dataset that `write_dataset` wrote; what is not asked for stays on the disk.
+
+    Args:
+        path: the netCDF file.
+        holds: names of variables or attributes without which it is a file of another kind.
+
+    Raises:
+        ResultError: the file is missing, not as it was written or of another kind.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ResultError(f"{path}: no such file; run snakemake to make it")
+    check_seal(path, _REMEDY)
+    try:
+        stored = xr.open_dataset(path, engine="netcdf4", cache=False)
+    except Exception as error:
+        raise _no_netcdf(path, error) from error
+    with stored:
+        for name in holds:
+            if name not in stored.variables and name not in stored.attrs:
+                raise ResultError(f"{path}: a file of another kind (there is no '{name}' in it); {_REMEDY}")
+        yield stored
 
 
 def read_dataset(path: str | Path, *, finite: tuple[str, ...] = (), holds: tuple[str, ...] = ()) -> xr.Dataset:
@@ -88,24 +124,22 @@ def read_dataset(path: str | Path, *, finite: tuple[str, ...] = (), holds: tuple
             infinity.
     """
     path = Path(path)
-    remedy = "delete it and run snakemake again"
-    if not path.exists():
-        raise ResultError(f"{path}: no such file; run snakemake to make it")
-    check_seal(path, remedy)
-    try:
-        with xr.open_dataset(path, engine="netcdf4") as stored:
+    with open_dataset(path, holds=holds) as stored:
+        try:
             dataset = stored.load()
-    except Exception as error:  # sealed, and yet no netCDF: the libraries raise anything then
-        raise ResultError(f"{path}: cannot be read as netCDF ({type(error).__name__}: {_line(error)}); {remedy}") from error
-    for name in holds:
-        if name not in dataset.variables and name not in dataset.attrs:
-            raise ResultError(f"{path}: a file of another kind (there is no '{name}' in it); {remedy}")
+        except Exception as error:
+            raise _no_netcdf(path, error) from error
     for name in finite:
         if name not in dataset or not dataset[name].size:
-            raise ResultError(f"{path}: variable '{name}' is missing or empty; {remedy}")
+            raise ResultError(f"{path}: variable '{name}' is missing or empty; {_REMEDY}")
         if dataset[name].dtype.kind not in "iufb" or not np.isfinite(dataset[name].values).all():
-            raise ResultError(f"{path}: variable '{name}' holds values that are not finite; {remedy}")
+            raise ResultError(f"{path}: variable '{name}' holds values that are not finite; {_REMEDY}")
     return dataset
+
+
+def _no_netcdf(path: Path, error: Exception) -> ResultError:
+    """What is wrong with a file that is sealed and yet cannot be read: the libraries raise anything then."""
+    return ResultError(f"{path}: cannot be read as netCDF ({type(error).__name__}: {_line(error)}); {_REMEDY}")
 
 
 def write_json(value: Mapping[str, Any], path: str | Path) -> None:
@@ -115,7 +149,7 @@ def write_json(value: Mapping[str, Any], path: str | Path) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def read_json(path: str | Path, remedy: str = "delete it and run snakemake again") -> dict[str, Any]:
+def read_json(path: str | Path, remedy: str = _REMEDY) -> dict[str, Any]:
     """Read what `write_json` wrote.
 
     Args:

@@ -19,8 +19,9 @@ import numpy as np
 import xarray as xr
 
 from ensemblepp.errors import DataError
+from ensemblepp.storage.datasets import open_dataset
 from ensemblepp.storage.leases import Lease
-from ensemblepp.storage.parts import ROWS, open_dataset, write_in_parts
+from ensemblepp.storage.parts import ROWS, write_in_parts
 from ensemblepp.storage.vectors import VectorStore
 from ensemblepp.text.language_models import content, verify
 

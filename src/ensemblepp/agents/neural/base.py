@@ -262,18 +262,21 @@ class NeuralAgent:
         self.last_loss.copy_(losses.detach())
 
     def _step(self) -> None:
-        """One step of Adam (Kingma & Ba 2015) with their constants, which are torch's too."""
-        first, second = self._moments
+        """One step of Adam of all that is trained."""
+        self._adam(slice(None), self._steps, self.learning_rate)
+
+    def _adam(self, part: slice, steps: torch.Tensor, learning_rate: float) -> None:
+        """One step of Adam (Kingma & Ba 2015) with their constants, which are torch's too, of a part of `flat`."""
         # the function behind torch.optim.Adam: the class imports torch._dynamo, two seconds in every run
         adam(
-            *([tensor] for tensor in (self.flat, self.flat.grad, first, second)),
+            *([tensor[part]] for tensor in (self.flat, self.flat.grad, *self._moments)),
             max_exp_avg_sqs=[],
-            state_steps=[self._steps],
+            state_steps=[steps],
             fused=True,
             amsgrad=False,
             beta1=0.9,
             beta2=0.999,
-            lr=self.learning_rate,
+            lr=learning_rate,
             weight_decay=0.0,
             eps=1e-8,
             maximize=False,

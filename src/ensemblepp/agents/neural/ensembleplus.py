@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.member_heads import MemberHeads
 from ensemblepp.agents.neural.products import product
-from ensemblepp.randomness import distributions
-from ensemblepp.randomness.draws import LawRows
 from ensemblepp.randomness.streams import generator
 
 
@@ -62,10 +59,7 @@ class EnsemblePlus(MemberHeads):
         self._prior_layers = [(self.fixed(weight), self.fixed(bias)) for weight, bias in layers]
         heads = mlp.init_member_heads(fixed, self.width, ensemble_size, self.classes)
         self._prior_heads = self.fixed(prior_scale * heads)
-        law, scale = ("sphere", np.sqrt(ensemble_size)) if equal_noise else ("raw_gaussian", 1.0)
-        self.sources["perturbation"] = LawRows(
-            self.seeds, "perturbation", ensemble_size, [law], distributions.perturbation, scale * perturbation_scale
-        )
+        self.perturb(perturbation_scale, equal_noise)
 
     def offsets(self, features: torch.Tensor) -> torch.Tensor:
         return product(mlp.layers_forward(self._prior_layers, features), self._prior_heads)

@@ -14,7 +14,8 @@ from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
 from ensemblepp.agents.neural.linear_heads import LinearHeads
 from ensemblepp.agents.neural.products import product
-from ensemblepp.randomness.draws import Uniforms
+from ensemblepp.randomness import distributions
+from ensemblepp.randomness.draws import LawRows, Uniforms
 from ensemblepp.randomness.streams import generator
 
 
@@ -61,6 +62,18 @@ class MemberHeads(NeuralAgent):
     def outputs(self, features: torch.Tensor) -> torch.Tensor:
         """Every member's trained outputs, (chains, rows, M classes)."""
         return self._posterior_scale * product(self.trunk(features), self.parameters["heads"]).add_(self.parameters["bias"])
+
+    def perturb(self, scale: float, equal_noise: bool) -> None:
+        """Draw a perturbation of every member's targets with each sample, as Ensemble+ does.
+
+        Args:
+            scale: its standard deviation.
+            equal_noise: false multiplies N(0, 1/M) by `scale` instead, as the released code does.
+        """
+        law, factor = ("sphere", np.sqrt(self.ensemble_size)) if equal_noise else ("raw_gaussian", 1.0)
+        self.sources["perturbation"] = LawRows(
+            self.seeds, "perturbation", self.ensemble_size, [law], distributions.perturbation, factor * scale
+        )
 
     def score(self, features: torch.Tensor) -> Scores:
         outputs = self.outputs(features)

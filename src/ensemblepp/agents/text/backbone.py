@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch.optim.adam import adam
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.text.backbones import load_backbone
@@ -122,21 +121,6 @@ class BackboneAgent(NeuralAgent):
         self._adam(slice(heads, None), self._steps, self.learning_rate)
         if self.backbone_learning_rate > 0:
             self._adam(slice(0, heads), self._backbone_steps, self.backbone_learning_rate)
-
-    def _adam(self, part: slice, steps: torch.Tensor, learning_rate: float) -> None:
-        adam(
-            *([tensor[part]] for tensor in (self.flat, self.flat.grad, *self._moments)),
-            max_exp_avg_sqs=[],
-            state_steps=[steps],
-            fused=True,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=learning_rate,
-            weight_decay=0.0,
-            eps=1e-8,
-            maximize=False,
-        )
 
     # ------------------------------------------------------------------------------------------------------- plumbing
 

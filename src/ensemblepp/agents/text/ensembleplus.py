@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.member_heads import MemberHeads
 from ensemblepp.agents.neural.products import product
 from ensemblepp.agents.text.backbone import BackboneAgent
-from ensemblepp.randomness import distributions
-from ensemblepp.randomness.draws import LawRows
 from ensemblepp.randomness.streams import generator
 
 
@@ -51,10 +48,7 @@ class TextEnsemblePlus(MemberHeads, BackboneAgent):
         super().__init__(seeds, dimension=dimension, ensemble_size=ensemble_size, extra_width=ensemble_size, **training)
         fixed = [generator(seed, "agent/prior") for seed in self.seeds]
         self._prior_heads = self.fixed(prior_scale * mlp.init_member_heads(fixed, self.width, ensemble_size))
-        law, scale = ("sphere", np.sqrt(ensemble_size)) if equal_noise else ("raw_gaussian", 1.0)
-        self.sources["perturbation"] = LawRows(
-            self.seeds, "perturbation", ensemble_size, [law], distributions.perturbation, scale * perturbation_scale
-        )
+        self.perturb(perturbation_scale, equal_noise)
 
     def outputs(self, features: torch.Tensor) -> torch.Tensor:
         hidden = self.trunk(features)
