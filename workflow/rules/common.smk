@@ -20,7 +20,9 @@ from ensemblepp.data import load as load_dataset
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.errors import ConfigError, ResultError, in_lines
 from ensemblepp.registry import DATASETS, OWN_DATASETS
-from ensemblepp.runs import commits, controllers, ledger, screen, slurm
+from ensemblepp.report import CODE as PAGE_CODE
+from ensemblepp.report import digest as page_digest
+from ensemblepp.runs import commits, controllers, ledger, page, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import plan
 from ensemblepp.runs.priorities import Priorities
@@ -78,7 +80,7 @@ def wanted(_wildcards):
         sys.exit(1)
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
     say_left_out()
-    return [*(path for study in STUDIES if study not in missing for path in complete(study)), *CONFIG.ledger_files()]
+    return [*(path for study in STUDIES if study not in missing for path in complete(study)), *CONFIG.ledger_files(), CONFIG.page]
 
 
 @functools.cache
@@ -88,6 +90,12 @@ def missing_studies():
     from ensemblepp.runs.availability import left_out
 
     return left_out(CONFIG, detail=not CONFIG.skips_unreachable)
+
+
+@functools.cache
+def page_plan():
+    """What the page is made from."""
+    return page.plan(CONFIG, missing_studies())
 
 
 def complete(study):
@@ -221,7 +229,8 @@ def make_report():
     from ensemblepp.runs.report import make
 
     try:
-        LAST_WORDS.append(f"Report: {make(CONFIG)}")
+        LAST_WORDS.append(f"How it was made: {make(CONFIG)}")
+        LAST_WORDS.append(f"Report: {Path(CONFIG.page).absolute()}")
     except ResultError as error:
         LAST_WORDS.append(f"No report: {error}")
 

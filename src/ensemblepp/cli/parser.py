@@ -162,6 +162,15 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command.add_argument("--output", type=Path, default=Path("regret.png"), help=".pdf or .png (default regret.png)")
     command.set_defaults(command=running.plot)
 
+    command = commands.add_parser("page", help="write the page with claims, figures and tables of the results that there are")
+    command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
+    words = "a folder of results, such as results/paper-scale with --scale paper (default: results/<scale>)"
+    command.add_argument("--folder", type=Path, help=words)
+    command.add_argument("--plan", type=mapping, help="the page's plan as JSON, instead of the configuration")
+    command.add_argument("--output", type=Path, help=".html file to write (default: index.html in that folder)")
+    _add_code(command)
+    command.set_defaults(command=presenting.page)
+
     command = commands.add_parser("report", help="make results/<scale>/report.html where it is missing or out of date")
     command.add_argument("--config", type=mapping, help="the configuration as JSON (default: the files in config/)")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from ensemblepp.arguments import folder, output
 from ensemblepp.cli.shared import presentation, print_rows, require, unedited
+from ensemblepp.errors import ResultError
 
 
 def aggregate(options: argparse.Namespace) -> None:
@@ -83,6 +85,25 @@ def publish(options: argparse.Namespace) -> None:
 
     for study in publish(read_files(scale=options.scale), options.folder):
         print(f"{options.folder}: {study}")
+
+
+def page(options: argparse.Namespace) -> None:
+    from ensemblepp.report import CODE
+    from ensemblepp.report.page import save
+
+    planned = options.plan
+    if planned is None:
+        from ensemblepp.config.loading import read_files
+        from ensemblepp.runs.page import plan as plan_of
+
+        config = read_files(**({"scale": options.scale} if options.scale else {}))
+        planned = plan_of(config, {}, results=str(options.folder or config.results))
+        if not planned["studies"]:
+            raise ResultError(f"{planned['results']}: no study is there; run snakemake --config scale={config.scale} first")
+    target = output(options.output or Path(planned["results"], "index.html"), [".html"])
+    with unedited(options.code, CODE, target):
+        save(planned, target)
+    print(f"page: {target.absolute()}")
 
 
 def report(options: argparse.Namespace) -> None:

@@ -182,6 +182,7 @@ class Exhibit(Model):
     shows: str = Field(description="what it shows, in our words")
     figures: list[str] = Field([], description="files under figures/, as study-name")
     tables: list[str] = Field([], description="files under tables/, as study-name")
+    panels: list[str] = Field([], description="letters under which the paper has `figures`, one for each: [a, b]")
     drawing: bool = Field(False, description="nothing is measured in it")
 
 
@@ -193,6 +194,8 @@ def faults(claims: Mapping[str, Claim], exhibits: Mapping[str, Exhibit], laws: C
     for label, exhibit in exhibits.items():
         if not (exhibit.figures or exhibit.tables or exhibit.drawing):
             yield f"exhibits.{label}: names no figure or table; say `drawing: true` if nothing is measured in it"
+        if exhibit.panels and len(exhibit.panels) != len(exhibit.figures):
+            yield f"exhibits.{label}.panels: found {exhibit.panels}: must be as many as figures, {len(exhibit.figures)}"
     for name, claim in claims.items():
         where = f"claims.{name}"
         for label in claim.exhibits:

@@ -158,6 +158,11 @@ class Config(Settings):
             for suffix in suffixes
         ]
 
+    @property
+    def page(self) -> str:
+        """The page that opens with the answer (`report.page`)."""
+        return f"{self.results}/index.html"
+
     def ledger_files(self) -> list[str]:
         """The ledger of claims in all its formats; none where nothing is claimed."""
         return [f"{self.results}/claims/ledger.{suffix}" for suffix in writing.SUFFIXES] if self.claims else []

@@ -95,7 +95,7 @@ class _Check:
         self._blocks = {block.path: block for study in studies for block in config.blocks(study)}
         self._datasets = {f"{config.results}/datasets/{study}.nc": study for study in studies}
         self._artefacts = {path for study in studies for path in config.artefacts(study)}
-        self._artefacts |= {*config.ledger_files(), f"{config.results}/report.html"}
+        self._artefacts |= {*config.ledger_files(), f"{config.results}/report.html", config.page}
 
     def __call__(self, path: Path) -> tuple[str, str] | None:
         """(fault, reason) of a file that is not in order."""
