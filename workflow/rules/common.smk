@@ -80,7 +80,11 @@ def wanted(_wildcards):
         sys.exit(1)
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
     say_left_out()
-    return [*(path for study in STUDIES if study not in missing for path in complete(study)), *CONFIG.ledger_files(), CONFIG.page]
+    return [
+        *(path for study in STUDIES if study not in missing for path in complete(study)),
+        *CONFIG.ledger_files(),
+        CONFIG.page,
+    ]
 
 
 @functools.cache

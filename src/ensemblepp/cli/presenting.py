@@ -103,7 +103,9 @@ def page(options: argparse.Namespace) -> None:
     target = output(options.output or Path(planned["results"], "index.html"), [".html"])
     with unedited(options.code, CODE, target):
         save(planned, target)
-    print(f"page: {target.absolute()}")
+    # a job of the workflow says nothing
+    if options.plan is None:
+        print(f"page: {target.absolute()}")
 
 
 def report(options: argparse.Namespace) -> None:

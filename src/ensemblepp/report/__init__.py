@@ -1,6 +1,6 @@
 """The page that opens with the answer: ledger, figures, tables and curves in one HTML file that needs no server and no network.
 
-What it shows comes from files that the workflow made; `runs.page` says which. Everything that is written into it is escaped: titles,
+What it shows comes from files that the workflow made; `runs.page` says which. Everything written into it is escaped: titles,
 labels and captions are a user's. What stands around it (HTML, style, script) are files of this package, under files/.
 """
 

@@ -31,7 +31,7 @@ def study(path: str | Path) -> dict[str, Any]:
         path: the dataset, or what is published of it (`runs.publish.summary`), which has no single seeds over time.
 
     Returns:
-        seeds: how many were run; stored: points in time of the dataset; shown: the seeds that are shown; and panels, one for each
+        seeds: how many were run; stored: points in time of the dataset; shown: the seeds that are shown; panels, one for each
         environment, with title, time (rounds) and curves: label, colour, dash, mean, low, high (95 % Student t interval, null
         where there is one seed) and seeds, one list each, all along time.
 

@@ -38,8 +38,8 @@ def save(plan: Mapping[str, Any], output: str | Path) -> None:
             scale, results   the scale and the folder of its results; all that the page links lies in that folder
             ledger           path of the ledger's JSON file; null where nothing is claimed
             report           path of Snakemake's report; null: no link
-            exhibits         label of the paper -> name, shows, drawing, panels, figures, tables
-            studies          name -> title, seeds, horizon, dataset (its path), figures and tables (name -> caption)
+            exhibits         the paper's figures and tables, in its order: name, shows, drawing, panels, figures, tables
+            studies          name, title, seeds, horizon, dataset (its path), and figures and tables: pairs of name and caption
             absent           study -> why it is not shown
         output: the HTML file; equal files give equal bytes.
 
@@ -70,6 +70,9 @@ class _Content:
 
     def __init__(self, plan: Mapping[str, Any], folder: Path) -> None:
         self._plan, self._folder = plan, folder
+        self._studies = {
+            study["name"]: study | {kind: dict(study[kind]) for kind in ("figures", "tables")} for study in plan["studies"]
+        }
         self._ledger = read_json(plan["ledger"], "run snakemake again") if plan["ledger"] else {"rows": [], "counts": {}}
         #: file's stem -> the name under which the paper has it, in the paper's order; the first that shows it counts
         self._names: dict[str, str] = {}
@@ -77,7 +80,7 @@ class _Content:
 
     def shown(self) -> dict[str, Any]:
         plan = self._plan
-        exhibits = [self._exhibit(exhibit) for exhibit in plan["exhibits"].values()]
+        exhibits = [self._exhibit(exhibit) for exhibit in plan["exhibits"]]
         protocols = list(self._ledger["counts"])
         return {
             "plan": plan,
@@ -97,7 +100,7 @@ class _Content:
         found = {}
         for name in sorted(self._explored):
             # a dataset of the paper's scale fills much of a small machine's memory: one at a time
-            found[name] = curves.study(self._plan["studies"][name]["dataset"])
+            found[name] = curves.study(self._studies[name]["dataset"])
             gc.collect()
         return found
 
@@ -141,7 +144,7 @@ class _Content:
 
     def _others(self) -> Iterator[dict[str, Any]]:
         """Studies with figures and tables that the paper does not have."""
-        for name, study in self._plan["studies"].items():
+        for name, study in self._studies.items():
             items = [
                 self._item(kind, name, stem, f"{study['title']}: {artefact.replace('_', ' ')}")
                 for kind in ("figures", "tables")
@@ -153,7 +156,7 @@ class _Content:
                 yield {"name": name, "title": study["title"], "made": items}
 
     def _item(self, kind: str, study: str, stem: str, name: str) -> dict[str, Any]:
-        declared, results = self._plan["studies"][study], self._plan["results"]
+        declared, results = self._studies[study], self._plan["results"]
         params = {"seeds": declared["seeds"], "horizon": declared["horizon"], "scale": self._plan["scale"], "own": {}}
         picture, formats = ("png", ("pdf", "png")) if kind == "figures" else ("csv", ("csv", "md", "tex"))
         path = Path(results, kind, f"{stem}.{picture}")
@@ -176,7 +179,7 @@ class _Content:
     def _owner(self, kind: str, stem: str) -> str | None:
         """The study of which a figure or table is made here."""
         return next(
-            (name for name, study in self._plan["studies"].items() for artefact in study[kind] if f"{name}-{artefact}" == stem),
+            (name for name, study in self._studies.items() for artefact in study[kind] if f"{name}-{artefact}" == stem),
             None,
         )
 
@@ -197,7 +200,7 @@ def anchor(name: str) -> str:
 def number(value: float | None, digits: int = 3) -> str:
     """A number for reading; a dash for what there is not."""
     if value is None or math.isnan(value):
-        return "–"
+        return "-"
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
@@ -235,7 +238,7 @@ def _table(path: Path) -> dict[str, Any]:
 def _cell(text: str) -> str:
     """A cell for reading, as `ensemblepp.tables` writes them: four digits, a dash for what there is not."""
     if text == "":
-        return "–"
+        return "-"
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the page that opens with the answer is made from: the ledger, the paper's figures and tables, studies and their captions."""
+"""What the page that opens with the answer is made from: ledger, the paper's figures and tables, studies, captions."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ def plan(config: Config, left_out: Mapping[str, str], *, results: str | None = N
         for name in config.studies
         if name in left_out or name not in config.active_studies()
     }
-    studies = {}
+    # lists, since keys are sorted on a command line
+    studies = []
     for name, declared in config.active_studies().items():
         grid = declared.scales[config.scale]
         study = {
+            "name": name,
             "title": declared.title,
             "seeds": len(grid.seed_list()),
             "horizon": grid.horizon,
             "dataset": f"{folder}/datasets/{name}.nc",
-        } | {kind: {artefact: _caption(config, kind, artefact) for artefact in getattr(declared, kind)} for kind in ARTEFACTS}
-        if results and not all(Path(path).exists() for path in _files(folder, name, study)):
+        } | {kind: [(artefact, _caption(config, kind, artefact)) for artefact in getattr(declared, kind)] for kind in ARTEFACTS}
+        if results and not all(Path(path).exists() for path in _files(folder, study)):
             absent.setdefault(name, "not made yet")
         if name not in absent:
-            studies[name] = study
+            studies.append(study)
     ledger, report = f"{folder}/claims/ledger.json", f"{folder}/report.html"
     return {
         "scale": config.scale,
         "results": folder,
         "ledger": ledger if (Path(ledger).exists() if results else config.claims) else None,
         "report": report if not results or Path(report).exists() else None,
-        "exhibits": {label: exhibit.model_dump() for label, exhibit in config.exhibits.items()},
+        "exhibits": [exhibit.model_dump() for exhibit in config.exhibits.values()],
         "studies": studies,
         "absent": absent,
     }
@@ -53,18 +55,20 @@ def plan(config: Config, left_out: Mapping[str, str], *, results: str | None = N
 
 def inputs(plan: Mapping[str, Any]) -> list[str]:
     """The files that the page of a plan is made from, but for captions."""
-    files = [path for name, study in plan["studies"].items() for path in _files(plan["results"], name, study)]
+    files = [path for study in plan["studies"] for path in _files(plan["results"], study)]
     return [*([plan["ledger"]] if plan["ledger"] else []), *files]
 
 
 def caption_files(plan: Mapping[str, Any]) -> list[str]:
     """The captions that are files, each once."""
-    captions = {text for study in plan["studies"].values() for kind in ARTEFACTS for text in study[kind].values()}
+    captions = {text for study in plan["studies"] for kind in ARTEFACTS for _, text in study[kind]}
     return sorted(text for text in captions if text.endswith(".rst"))
 
 
-def _files(folder: str, name: str, study: Mapping[str, Any]) -> list[str]:
-    shown = [f"{folder}/{kind}/{name}-{artefact}.{suffix}" for kind, suffix in _READ.items() for artefact in study[kind]]
+def _files(folder: str, study: Mapping[str, Any]) -> list[str]:
+    shown = [
+        f"{folder}/{kind}/{study['name']}-{artefact}.{suffix}" for kind, suffix in _READ.items() for artefact, _ in study[kind]
+    ]
     return [study["dataset"], *shown]
 
 

@@ -1,6 +1,6 @@
 "use strict";
 // ------------------------------------------------------------------------------------------------ sorting of tables
-const NUMBER = /^[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?$/i;
+const NUMBER = /^[-+]?[\d,]*\.?\d+(e[-+]?\d+)?$/i;
 
 function key(row, column) {
   const cell = row.cells[column];
@@ -87,7 +87,7 @@ function toggle(text, checked, change) {
 }
 
 function reading(value) {
-  return value == null ? "–" : value.toLocaleString("en", { maximumSignificantDigits: 4 });
+  return value == null ? "-" : value.toLocaleString("en", { maximumSignificantDigits: 4 });
 }
 
 function explore(place, study) {
