@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image, UnidentifiedImageError
 
+from ensemblepp.claims.verdicts import VERDICTS
 from ensemblepp.errors import ResultError
 from ensemblepp.report import FILES, captions, curves
 from ensemblepp.storage.datasets import atomic_path, read_json
@@ -90,6 +91,7 @@ class _Content:
             "protocols": [name for name in protocols if name != "any"] or protocols,
             "ledger": self._ledger,
             "claims": list(self._claims()),
+            "verdicts": VERDICTS,
             "report": self._link(plan["report"]) if plan["report"] else None,
             "most_times": curves.TIMES,
             "most_seeds": curves.SEEDS,
@@ -109,7 +111,12 @@ class _Content:
         by_name: dict[str, list[dict[str, Any]]] = {}
         for row in self._ledger["rows"]:
             by_name.setdefault(row["claim"], []).append(row)
-        for name, rows in by_name.items():
+        order = {exhibit["name"]: place for place, exhibit in enumerate(self._plan["exhibits"])}
+        # as the paper comes to them; what no figure or table shows is last
+        in_order = sorted(
+            by_name.items(), key=lambda one: min((order[name] for name in one[1][0]["exhibits"]), default=len(order))
+        )
+        for name, rows in in_order:
             links = [(exhibit, f"#{anchor(exhibit)}") for exhibit in rows[0]["exhibits"]]
             stems = [Path(path).stem for path in rows[0]["files"]]
             links += [(self._names[stem], f"#{anchor(stem)}") for stem in stems if stem in self._names]
@@ -135,7 +142,7 @@ class _Content:
                 self._names[stem] = name
                 made.append(self._item(kind, study, stem, name))
             else:
-                waiting.append(f"{stem}: {self._reason(stem)}")
+                waiting.append(f"{name} ({stem}): {self._reason(stem)}")
         return {"name": exhibit["name"], "shows": exhibit["shows"], "drawing": exhibit["drawing"]} | {
             "made": made,
             "elsewhere": elsewhere,

@@ -3,7 +3,9 @@
 const NUMBER = /^[-+]?[\d,]*\.?\d+(e[-+]?\d+)?$/i;
 
 function key(row, column) {
-  const cell = row.cells[column];
+  // a cell may stand for several columns
+  let end = 0;
+  const cell = [...row.cells].find(({ colSpan }) => (end += colSpan) > column);
   const text = cell.dataset.by ?? cell.textContent.trim();
   return NUMBER.test(text) ? Number(text.replaceAll(",", "")) : text.toLowerCase();
 }
@@ -154,13 +156,18 @@ function explore(place, study) {
       bands.push({ series: [data.length - 2, data.length - 1], fill: `${curve.colour}2e` });
       add(curve.mean, { stroke: curve.colour, width: 2, dash: curve.dash });
     }
+    // as the figures: nothing below zero, and intervals no further than twice what is seen, or a third of it on a logarithm
+    const seen = curves.filter(({ label }) => state.shown.get(label) ?? true)
+      .flatMap((curve) => [curve.mean, ...(state.seeds ? curve.seeds : [])]).flat().filter((value) => value > 0);
+    const linear = (_, low, high) => [0, Math.min(high, 2 * Math.max(1e-9, ...seen)) || 1];
+    const log = (_, low, high) => uPlot.rangeLog(Math.max(low ?? 1, Math.min(...seen) / 3 || 1), high ?? 10, 10, true);
     const width = Math.max(280, drawn.clientWidth);
     const grid = { stroke: "#e4e4e4", width: 1 };
     chart?.destroy();
     chart = new uPlot({
       width,
       height: Math.min(420, Math.max(260, width * 0.5)),
-      scales: { x: { time: false, distr: state.logX ? 3 : 1 }, y: { distr: state.logY ? 3 : 1 } },
+      scales: { x: { time: false, distr: state.logX ? 3 : 1 }, y: { distr: state.logY ? 3 : 1, range: state.logY ? log : linear } },
       axes: [{ label: "round", grid }, { label: "cumulative regret", grid, size: 60 }],
       series, bands,
       legend: { show: false },
