@@ -8,11 +8,14 @@ from typing import Any
 
 from docutils import nodes
 from docutils.core import publish_doctree, publish_from_doctree
-from jinja2 import TemplateError
+from jinja2 import ChainableUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from ensemblepp.errors import ResultError
+
+#: What Snakemake knows and this page does not, such as wildcards, is left empty.
+_TEMPLATES = SandboxedEnvironment(undefined=ChainableUndefined)
 
 #: No file, no raw HTML and no configuration of the machine's comes in; what docutils finds wrong is not shown.
 _SETTINGS = {
@@ -38,7 +41,8 @@ def html(caption: str, params: Mapping[str, Any]) -> Markup:
     if not caption.endswith(".rst"):
         return Markup("<p>{}</p>").format(caption)
     try:
-        text = SandboxedEnvironment().from_string(Path(caption).read_text("utf-8")).render(snakemake={"params": params})
+        template = _TEMPLATES.from_string(Path(caption).read_text("utf-8"))
+        text = template.render(snakemake={"params": params})
     except (OSError, UnicodeDecodeError, TemplateError) as error:
         raise ResultError(f"{caption}: not a caption ({error}); see workflow/report for examples") from error
     tree = publish_doctree(text, settings_overrides=_SETTINGS)
