@@ -1,7 +1,8 @@
 # The commands of this project. They need Python 3.11 or later, make and git; all else is installed into .venv.
 #   make reproduce   every figure and table, and the report, at scale `quick` (SCALE=smoke or SCALE=paper for others)
 #   make test        the whole test suite
-#   make report      the report of the results that exist
+#   make browser     what the tests of the page need besides: Playwright and a Chromium without windows
+#   make report      the page and Snakemake's report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
 #   make linear      the linear studies at the paper's scale, and their published side (about 45 CPU-minutes)
 #   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
@@ -28,12 +29,13 @@ SITE := .venv-docs/.installed
 LOGGER := $$(test -t 2 && echo --logger rich)
 LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
-.PHONY: reproduce report linear publish paper test lint wheel check-wheel docs-site docs lock clean install
+.PHONY: reproduce report linear publish paper test browser lint wheel check-wheel docs-site docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all $(LOGGER) --config scale=$(SCALE)
 
 report: $(INSTALLED)
+	@$(RUN) ensemblepp page --scale $(SCALE)
 	@$(RUN) ensemblepp report --scale $(SCALE)
 
 linear: $(INSTALLED)
@@ -48,6 +50,10 @@ paper:
 
 test: $(INSTALLED)
 	@$(RUN) pytest -n auto --dist loadfile --no-loadscope-reorder
+
+browser: $(INSTALLED)
+	@$(RUN) pip install --quiet --disable-pip-version-check playwright
+	@$(RUN) playwright install --with-deps chromium-headless-shell
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """The page in a real browser, without a window: links, pictures, search, sorting, curves, keyboard, contrast, phone, print.
 
-It needs Playwright (`pip install playwright`, the extra "browser") and a Chromium: `playwright install --with-deps
-chromium-headless-shell` brings one, and Debian's packages chromium or chromium-headless-shell do.
+It needs Playwright and a Chromium: `make browser` brings both, and Debian's package chromium, or chromium-headless-shell, does for
+the latter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from ensemblepp.report.page import anchor
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
+playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: `make browser` brings it")
 
 #: What Debian and others call it.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -53,7 +53,7 @@ def browser() -> Iterator[playwright.Browser]:
         found = next(filter(None, map(shutil.which, NAMES)), None)
         own = os.path.exists(started.chromium.executable_path)  # noqa: PTH110
         if not (own or found):
-            pytest.skip("no Chromium: playwright install --with-deps chromium-headless-shell, or Debian's package chromium")
+            pytest.skip("no Chromium: `make browser` brings one, or Debian's package chromium")
         launched = started.chromium.launch(executable_path=None if own else found)
         yield launched
         launched.close()

@@ -63,6 +63,9 @@ def test_a_run_makes_everything_and_a_second_one_nothing(smoke):
     report = (results / "report.html").read_text()
     assert "Nothing was left out" in report
     assert "laws-sphere-laws_heatmap.png" in report
+    page = (results / "index.html").read_text()
+    assert "Figure 2a" in page
+    assert 'href="report.html"' in page
     assert smoke.planned() == {}
     done = smoke.snakemake()
     assert done.returncode == 0
@@ -76,12 +79,14 @@ def test_the_screen_holds_a_line_per_job_and_the_reports_path_last(smoke):
     assert len(jobs) == total
     assert len(lines) < total + 60
     assert max(map(len, lines)) < 400, "no list of inputs"
-    assert [line for line in lines if "report.html" in line] == lines[-1:]
-    assert re.fullmatch(r"Report: /.+/results/smoke/report\.html", lines[-1])
+    assert [line for line in lines if "report.html" in line] == lines[-2:-1]
+    assert re.fullmatch(r"How it was made: /.+/results/smoke/report\.html", lines[-2])
+    assert re.fullmatch(r"Report: /.+/results/smoke/index\.html", lines[-1])
 
 
-def test_the_report_stands_alone(smoke):
-    report = (smoke.folder / "results/smoke/report.html").read_text()
+@pytest.mark.parametrize("name", ["index", "report"])
+def test_the_report_stands_alone(smoke, name):
+    report = (smoke.folder / f"results/smoke/{name}.html").read_text()
     assert not re.search(r'(src|href)="https?://[^"]+\.(js|css)"', report)
 
 
@@ -102,16 +107,20 @@ def asked(project: Project) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Jobs:
-    """What is planned: run files by their paths, studies that are aggregated and presented, other outputs, and the ledger."""
+    """What is planned: run files by their paths, studies that are aggregated and presented, other outputs, and the ledger.
+
+    The page follows from each of these; `page` is the page alone.
+    """
 
     simulate: frozenset[str] = frozenset()
     aggregate: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
     other: frozenset[str] = frozenset()
     ledger: bool = False
+    page: bool = False
 
     def __or__(self, other: Jobs) -> Jobs:
-        names = ("simulate", "aggregate", "present", "other", "ledger")
+        names = ("simulate", "aggregate", "present", "other", "ledger", "page")
         return Jobs(*(getattr(self, name) | getattr(other, name) for name in names))
 
 
@@ -120,10 +129,14 @@ NOTHING = Jobs()
 
 def planned(project: Project, *arguments: str) -> Jobs:
     jobs = project.planned(*arguments)
+    page = bool(jobs.pop("page", None))
+    assert page or not jobs, "whatever is made anew, the page shows it"
+    alone = page and not jobs
     return Jobs(
         frozenset(jobs.pop("simulate", ())),
         frozenset(Path(path).stem for path in jobs.pop("aggregate", ())),
         frozenset(name for name in STUDIES if jobs.pop(f"present_{name.replace('-', '_')}", None)),
+        page=alone,
         # what is left when the ledger is taken out
         ledger=bool(jobs.pop("ledger", None)),
         other=frozenset(path for paths in jobs.values() for path in paths),
@@ -257,6 +270,9 @@ CODE: dict[str, Jobs] = {
     # what is claimed
     "claims/comparisons": Jobs(ledger=True),
     "analysis/estimates": Jobs(ledger=True),
+    # what all of it is shown by
+    "report/page": Jobs(page=True),
+    "report/curves": Jobs(page=True),
 }
 
 #: A change of the configuration -> what that plans; None: the blocks that are new or have another specification.
@@ -319,7 +335,6 @@ REPLACEMENTS: dict[str, tuple[str, str | None, str]] = {
     "description of a field": ("src/ensemblepp/config/neural_agents.py", "Adam's step size", "the step size of Adam"),
     "registry": ("src/ensemblepp/registry.py", None, 'AGENTS["another"] = "ensemblepp.agents.another:Another"'),
     "version": ("src/ensemblepp/__init__.py", '__version__ = "', '__version__ = "9.'),
-    "caption": ("workflow/report/linear_regret.rst", None, "Edited."),
     "packages": ("environment.yml", None, "# edited"),
     "dependencies of the environment": ("environment.yml", "dependencies:", "dependencies:\n  - make"),
     "resources of a rule": ("workflow/rules/simulate.smk", "mem_mb=memory_of", "mem_mb=2001"),
@@ -348,6 +363,12 @@ def test_an_edit_of_the_code_plans_what_it_touches_and_nothing_else(smoke, files
         for name in files.split():
             edits.enter_context(added(smoke.folder / f"src/ensemblepp/{name}.py", "EDITED = 1"))
         assert planned(smoke) == CODE[files]
+
+
+@pytest.mark.parametrize("file", ["workflow/report/linear_regret.rst", "src/ensemblepp/report/files/page.css"])
+def test_an_edit_of_words_and_style_makes_the_page_alone(smoke, file):
+    with added(smoke.folder / file, ".edited { color: red; }"):
+        assert planned(smoke) == Jobs(page=True)
 
 
 @pytest.mark.parametrize("what", VALUES)
@@ -431,6 +452,7 @@ def test_a_deleted_run_file_comes_back_bit_by_bit(smoke):
     jobs = smoke.planned()
     assert jobs.pop("simulate") == [victim]
     assert jobs.pop("aggregate") == ["results/smoke/datasets/uci.nc"]
+    assert jobs.pop("page") == ["results/smoke/index.html"]
     # nothing is claimed of the study that holds it
     assert all(Path(path).name.startswith("uci-") for paths in jobs.values() for path in paths)
     dataset = (smoke.folder / "results/smoke/datasets/uci.nc").read_bytes()

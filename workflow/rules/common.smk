@@ -227,16 +227,16 @@ def asked_for():
 
 
 def make_report():
-    """The report, if `all` was asked for and is there; not after a run for single targets."""
+    """Snakemake's report, if `all` was asked for and is there; not after a run for single targets."""
     if "left_out" not in config or workflow.dryrun:
         return
     from ensemblepp.runs.report import make
 
     try:
         LAST_WORDS.append(f"How it was made: {make(CONFIG)}")
-        LAST_WORDS.append(f"Report: {Path(CONFIG.page).absolute()}")
     except ResultError as error:
-        LAST_WORDS.append(f"No report: {error}")
+        LAST_WORDS.append(f"No report of how it was made: {error}")
+    LAST_WORDS.append(f"Report: {Path(CONFIG.page).absolute()}")
 
 
 # not of the processes that it starts for single jobs
