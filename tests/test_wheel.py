@@ -64,6 +64,7 @@ def test_what_is_in_it(wheel):
     assert sources <= names
     assert "ensemblepp/py.typed" in names
     assert any(name.startswith("ensemblepp/data/checksums/") for name in names)
+    assert {f"ensemblepp/report/files/page.{kind}" for kind in ("html", "css", "js")} <= names
     foreign = {name.split("/")[0] for name in names} - {"ensemblepp", f"ensemblepp-{ensemblepp.__version__}.dist-info"}
     assert not foreign
 

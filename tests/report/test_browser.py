@@ -1,6 +1,6 @@
 """The page in a real browser, without a window: links, pictures, search, sorting, curves, keyboard, contrast, phone, print.
 
-It needs Playwright and a Chromium: `make browser` brings both, and Debian's package chromium, or chromium-headless-shell, does for
+It needs Playwright and a Chromium: `make browser` brings both; Debian's package chromium, or chromium-headless-shell, does for
 the latter.
 """
 

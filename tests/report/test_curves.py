@@ -41,6 +41,16 @@ def test_what_a_dataset_says(tmp_path, dataset):
     assert json.dumps(shown, allow_nan=False)
 
 
+def test_a_curve_is_small(tmp_path):
+    """A page of scale quick has about 350 of them, and is to stay below 5 MB with its figures."""
+    time = np.unique(np.geomspace(1, 1e5, 120).astype(int))
+    curve = np.cumsum(np.random.default_rng(0).gamma(1, 1, (200, len(time))), axis=1)
+    dataset = study({("bowl", "ours", 8): curve[:, : len(TIME)]}).reindex(time=time)
+    dataset["regret"][:] = curve
+    write_dataset(dataset, tmp_path / "small.nc")
+    assert len(json.dumps(curves.study(tmp_path / "small.nc"), separators=(",", ":"))) < 6_000
+
+
 def test_what_is_published_has_the_same_means_and_intervals_without_single_seeds(tmp_path, dataset):
     write_dataset(dataset, tmp_path / "small.nc")
     write_dataset(summary(dataset), tmp_path / "published.nc")

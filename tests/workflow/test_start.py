@@ -65,6 +65,7 @@ def test_without_sources_the_studies_that_need_them_are_left_out(bare):
     report = (results / "report.html").read_text()
     assert "Left out, because their data could not be had" in report
     assert "Hate-speech moderation" in report
+    assert re.search(r"<li>uci: left out: ", (results / "index.html").read_text())
     again = bare.snakemake()
     assert again.returncode == 0
     assert "Nothing to be done" in again.stdout

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from PIL import Image, UnidentifiedImageError
 
 from ensemblepp.claims.verdicts import VERDICTS
-from ensemblepp.errors import ResultError
+from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.report import FILES, captions, curves
 from ensemblepp.storage.datasets import atomic_path, read_json
 
@@ -28,6 +28,9 @@ ROWS = 15
 
 #: The library that draws curves.
 _LIBRARY = "uPlot-1.6.32.min"
+
+#: What a plan holds.
+_PLAN = ("scale", "results", "ledger", "report", "exhibits", "studies", "absent")
 
 
 def save(plan: Mapping[str, Any], output: str | Path) -> None:
@@ -45,8 +48,12 @@ def save(plan: Mapping[str, Any], output: str | Path) -> None:
         output: the HTML file; equal files give equal bytes.
 
     Raises:
+        ConfigError: the plan does not hold all of it.
         ResultError: a file that the plan names is missing or damaged.
     """
+    for key in _PLAN:
+        if key not in plan:
+            raise ConfigError(f"plan: has no '{key}'; leave it out to have it made of the configuration")
     output = Path(output)
     content = _Content(plan, output.parent)
     environment = Environment(
@@ -55,6 +62,7 @@ def save(plan: Mapping[str, Any], output: str | Path) -> None:
     environment.filters |= {"anchor": anchor, "number": number}
     shown = content.shown()
     script, style = (Markup("".join(_own(f"{name}.{kind}") for name in (_LIBRARY, "page"))) for kind in ("js", "css"))
+    script = Markup("/*\n") + Markup(_own("uPlot.LICENSE")) + Markup("*/\n") + script
     text = environment.get_template("page.html").render(
         script=script,
         style=style,

@@ -181,6 +181,7 @@ def _readme(config: Config, provenance: dict) -> str:
         "",
         f"Made by `snakemake --cores all --config scale={config.scale}`, then `python -m ensemblepp publish`.",
         "`datasets/` holds, per study, mean, standard error and median of the regret over seeds, and every final regret.",
+        f"`python -m ensemblepp page --scale {config.scale} --folder {FOLDER}` makes one page of all of it.",
         "",
         "| study | seeds | rounds | files |",
         "| --- | --- | --- | --- |",
