@@ -120,7 +120,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[dict, P
                 | {"name": "second", "dataset": f"{folder}/datasets/second.nc"}
                 | {"figures": [["one", HOSTILE], ["more", HOSTILE]], "tables": []},
             ],
-            "absent": {"later": f"not run {HOSTILE}"},
+            "absent": {"later": f"not run {HOSTILE}", "also": "not made yet"},
         }
         # as a job gets it
         return json.loads(json.dumps(plan, sort_keys=True)), folder / "index.html"
