@@ -35,13 +35,13 @@ def answer() -> str:
     interval is on one side of zero.
     """
     found = [*_linear(), *_nonlinear()]
-    others = list(dict.fromkeys(other for row in found for other in row if other not in _BEFORE))
-    head = [*_BEFORE, *(f"{other} {MINUS} Ensemble++" for other in others)]
-    body = ([row.get(key, "") for key in (*_BEFORE, *others)] for row in found)
+    others = list(dict.fromkeys(other for row in found for other in row if other not in (*_BEFORE, *_AFTER)))
+    head = [*_BEFORE, *(f"{other} {MINUS} Ensemble++" for other in others), *_AFTER]
+    body = ([row.get(key, "") for key in (*_BEFORE, *others, *_AFTER)] for row in found)
     return "\n".join(_line(cells) for cells in (head, ["---"] * len(head), *body))
 
 
-_BEFORE = ("bandit", "rounds", "seeds", "M", "regret of Ensemble++")
+_BEFORE, _AFTER = ("bandit", "M", "regret of Ensemble++"), ("rounds", "seeds")
 
 
 def _linear() -> Iterator[dict[str, str]]:
@@ -49,7 +49,7 @@ def _linear() -> Iterator[dict[str, str]]:
         if row["agent"] == "Ensemble++" and row["M"] in SIZES:
             # the table has it the other way round
             excess = [-float(row[key]) for key in ("over TS", "over TS high", "over TS low")]
-            yield _before(LINEAR, row) | {"TS": _interval(*excess)}
+            yield _played(LINEAR, row) | {"TS": _interval(*excess)}
 
 
 def _nonlinear() -> Iterator[dict[str, str]]:
@@ -61,14 +61,14 @@ def _nonlinear() -> Iterator[dict[str, str]]:
             excess = {
                 other["agent"]: [float(other[key]) for key in ("difference", "95 % low", "95 % high")] for other in others
             }
-            yield _before(NONLINEAR, row) | {name: _interval(*values) for name, values in excess.items()}
+            yield _played(NONLINEAR, row) | {name: _interval(*values) for name, values in excess.items()}
 
 
-def _before(study: str, row: dict[str, str]) -> dict[str, str]:
+def _played(study: str, row: dict[str, str]) -> dict[str, str]:
     played = next(part["studies"][study] for part in provenance()["publications"] if study in part["studies"])
     title = "Linear, " + row["environment"] if study == LINEAR else row["environment"]
     regret = f"{float(row['mean regret']):,.0f}"
-    return dict(zip(_BEFORE, (title, f"{played['horizon']:,}", row["seeds"], row["M"], regret), strict=True))
+    return dict(zip((*_BEFORE, *_AFTER), (title, row["M"], regret, f"{played['horizon']:,}", row["seeds"]), strict=True))
 
 
 def provenance() -> dict:
@@ -95,8 +95,9 @@ def claims() -> str:
     configured = yaml.safe_load((ROOT / "config/claims.yaml").read_text(encoding="utf-8"))
     lines = [_line(["claim", "place in the paper", "rule", "contradicted by"]), _line(["---"] * 4)]
     for name, claim in configured["claims"].items():
-        rule = ", ".join(f"{key} {value}" for key, value in claim["rule"].items())
-        cells = (f"`{name}`: {claim['sentence']}", claim["place"], rule, claim["contradicted_by"])
+        kind, *rest = (f"{key} {value}" if key != "statistic" else value for key, value in claim["rule"].items())
+        rule = f"{kind}: {', '.join(rest)}".replace("_", " ")
+        cells = (f"{claim['sentence']} `{name}`", claim["place"], rule, claim["contradicted_by"])
         lines.append(_line(cell.replace("|", "\\|").strip() for cell in cells))
     return "\n".join(lines)
 
