@@ -82,7 +82,7 @@ def signed(value: float) -> str:
 
 
 def _interval(value: float, low: float, high: float) -> str:
-    words = f"{signed(value)} [{signed(low)}, {signed(high)}]"
+    words = f"{signed(value)} [{signed(low)}, {signed(high)}]".replace(" ", "\N{NO-BREAK SPACE}")
     return f"**{words}**" if low * high > 0 else words
 
 
