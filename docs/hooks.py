@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import published
 from mkdocs.structure.files import File, Files
@@ -25,6 +26,11 @@ def on_files(files: Files, config) -> Files:
         )
     files.append(File.generated(config, OVERVIEW, content=(ROOT / "results/paper-scale/README.md").read_text(encoding="utf-8")))
     return files
+
+
+def on_post_build(config) -> None:
+    # a page that is opened from disk asks for it, and shows no search all the same
+    Path(config.site_dir, "search/search_index.js").write_text("var __index\n", encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, **_) -> str:

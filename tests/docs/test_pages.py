@@ -20,6 +20,7 @@ import pytest
 import xarray as xr
 import yaml
 
+import ensemblepp
 from ensemblepp.cli.parser import make_parser
 from ensemblepp.config.loading import read_files
 from ensemblepp.runs.comparison import surroundings
@@ -246,6 +247,11 @@ def test_how_it_was_checked_names_what_there_is():
     named = re.findall(r"`((?:tests|bench)[\w/.]*)`", text)
     assert len(named) > 20
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_public_name_is_in_the_reference():
+    text = (DOCS / "reference/api.md").read_text()
+    assert [name for name in ensemblepp.__all__ if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_commands_of_the_reference_are_those_that_there_are():
