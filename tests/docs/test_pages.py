@@ -239,7 +239,7 @@ def test_times_at_the_papers_scale_are_the_published_ones(published, page):
     ]
     text = (ROOT / page).read_text()
     said = [text.count(f"{minutes} CPU-minutes") or text.count(f"{minutes} for ten nonlinear") for minutes in took]
-    assert said == [1] * len(took), took
+    assert said == [1] * len(took), f"{page} should say, publication by publication: {took}"
 
 
 def test_how_it_was_checked_names_what_there_is():

@@ -240,4 +240,4 @@ def test_the_answer_is_what_the_datasets_say(published):
             np.testing.assert_allclose(said, expected, atol=0.51)
             assert text.startswith("**") == (expected[1] * expected[2] > 0)
             checked += 1
-    assert checked == 12
+    assert checked >= 12
