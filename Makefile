@@ -5,7 +5,7 @@
 #   make report      the page and Snakemake's report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
 #   make linear      the linear studies at the paper's scale, and their published side (about 45 CPU-minutes)
-#   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
+#   make publish     copy what is small of the paper's scale to results/paper-scale (tracked), and README's table of it
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint, mypy
 #   make wheel       dist/: wheel and source archive
 #   make check-wheel the wheel in a fresh environment: a first comparison in an empty folder
@@ -40,10 +40,11 @@ report: $(INSTALLED)
 
 linear: $(INSTALLED)
 	@$(RUN) snakemake --cores all $(LOGGER) $(addprefix study_,$(LINEAR)) --config scale=paper
-	@$(RUN) ensemblepp publish
+	@$(MAKE) --no-print-directory publish
 
 publish: $(INSTALLED)
 	@$(RUN) ensemblepp publish
+	@$(BIN)/python docs/make.py answer
 
 paper:
 	@$(MAKE) --no-print-directory reproduce SCALE=paper

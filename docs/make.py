@@ -1,6 +1,7 @@
-"""What the pages show and people do not write: pictures of the method, the tutorial's figures, and the tutorial as a notebook.
+"""What pages show and people do not write: README's answer, pictures of the method, the tutorial's figures, its notebook.
 
-    python docs/make.py
+    python docs/make.py          # all of it
+    python docs/make.py answer   # README's table alone, after results were published
 
 The pages' code is run here as it stands; tests run it too.
 """
@@ -12,6 +13,7 @@ import hashlib
 import io
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
+import published
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -31,6 +34,9 @@ PICTURES = DOCS / "pictures"
 
 #: Figures that the tutorial writes -> their pictures.
 TUTORIAL = {"linear.png": "tutorial-linear.png", "neural.png": "tutorial-neural.png", "flowers.png": "tutorial-table.png"}
+
+#: Between them README has the table that `published.answer` makes.
+ANSWER = ("<!-- the answer: python docs/make.py answer -->\n", "<!-- end of the answer -->\n")
 
 _FENCED = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
@@ -75,6 +81,18 @@ def notebook(page: Path, outputs: list[str]) -> str:
     return nbformat.writes(made) + "\n"
 
 
+def readme(current: str) -> str:
+    """README with the answer as it is published now."""
+    (before, _), (_, after) = (current.split(mark) for mark in ANSWER)
+    return f"{before}{ANSWER[0]}\n{published.answer()}\n\n{ANSWER[1]}{after}"
+
+
+def answer() -> None:
+    """Renew README's table."""
+    page = DOCS.parent / "README.md"
+    page.write_text(readme(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def tutorial() -> None:
     """Run the tutorial; keep its figures and write its notebook."""
     page = DOCS / "tutorial.md"
@@ -116,7 +134,7 @@ def factor() -> Figure:
         axes.scatter(*(found * np.sqrt(columns)), s=8, color=style.COLOURS["ES"], label="columns of A, times √M")
         ellipse(axes, _COVARIANCE, color=style.COLOURS["TS"], linestyle="--", label="Σ")
         ellipse(axes, found @ found.T, color=style.COLOURS["Ensemble++"], label="A Aᵀ")
-        _plain(axes, f"M = {columns}", 2.8)
+        _plain(axes, f"M = {columns}", 4.2)
     style.legend(figure)
     return figure
 
@@ -173,6 +191,9 @@ def pictures() -> None:
 
 
 if __name__ == "__main__":
+    answer()
+    if sys.argv[1:] == ["answer"]:
+        sys.exit()
     # as for the command line: figures are files, and one thread for each process
     os.environ["OMP_NUM_THREADS"] = "1"
     mpl.use("agg")

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
+import io
 import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import matplotlib.image
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 import yaml
 
+import ensemblepp
+from ensemblepp.cli.parser import make_parser
+from ensemblepp.config.loading import read_files
 from ensemblepp.runs.comparison import surroundings
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text()
 
+#: Pages whose blocks of Python run here, in order; files.md has a test of its own, for it needs results.
+IN_ORDER = ["tutorial.md", "how-to/compare.md", "how-to/recovery.md"]
 
-@pytest.fixture(scope="module")
-def make() -> ModuleType:
-    """docs/make.py."""
-    found = importlib.util.spec_from_file_location("make_of_docs", DOCS / "make.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+#: Pages whose code needs the workflow, and runs in tests/workflow.
+IN_WORKFLOW = ["how-to/agent.md", "how-to/data.md", "how-to/environment.md", "how-to/figure.md"]
 
 
 def shorter(code: str) -> str:
@@ -44,7 +49,7 @@ def _warm() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_warm")
-@pytest.mark.parametrize("name", ["tutorial.md", "how-to/compare.md"])
+@pytest.mark.parametrize("name", IN_ORDER)
 def test_code_runs_in_order(make, tmp_path, name):
     page = tmp_path / "page.md"
     page.write_text(shorter((DOCS / name).read_text()))
@@ -52,7 +57,7 @@ def test_code_runs_in_order(make, tmp_path, name):
     folder.mkdir()
     printed = list(make.played(page, folder))
     assert len(printed) == len(re.findall(r"^```python", (DOCS / name).read_text(), re.MULTILINE))
-    assert any(printed)
+    assert any(printed) or "print(" not in page.read_text()
     figures = set(re.findall(r'savefig\("([\w.]+)"\)', page.read_text()))
     assert figures <= {path.name for path in folder.iterdir()}
 
@@ -106,11 +111,101 @@ def pages() -> list[Path]:
     return sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "quick")
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda path: str(path.relative_to(DOCS)))
+def fenced(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```(?:{language})\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_every_page_with_code_is_run_by_a_test():
+    found = [str(page.relative_to(DOCS)) for page in pages() if fenced(page.read_text(), "python|yaml")]
+    assert sorted(found) == sorted([*IN_ORDER, *IN_WORKFLOW, "how-to/claim.md", "reference/files.md"])
+
+
+def test_datasets_are_read_as_the_page_says(tmp_path):
+    """Both blocks print what the published table has; the first one's dataset is made of the second one's."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/paper-scale").symlink_to(ROOT / "results/paper-scale")
+    quick = tmp_path / "results/quick/datasets/uci.nc"
+    quick.parent.mkdir(parents=True)
+    with xr.open_dataset(ROOT / "results/paper-scale/datasets/uci.nc") as published:
+        final = published["final_regret"].expand_dims(time=[1, 10_000], axis=-2) * xr.DataArray([0, 1], dims="time")
+        final.rename("regret").to_netcdf(quick)
+    table = pd.read_csv(ROOT / "results/paper-scale/tables/uci-final_regret.csv")
+    (expected,) = table[(table["environment"] == "Mushroom") & (table["agent"] == "Greedy")]["mean regret"]
+    names: dict[str, object] = {}
+    printed = io.StringIO()
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(printed):
+        for code in fenced((DOCS / "reference/files.md").read_text(), "python"):
+            exec(code, names)
+            names["uci"].close()
+    assert [float(line) for line in printed.getvalue().split()] == pytest.approx([expected] * 2)
+
+
+def test_an_added_claim_is_in_the_ledger(tmp_path):
+    (claim,) = fenced((DOCS / "how-to/claim.md").read_text(), "yaml")
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    shutil.copyfile(ROOT / "Snakefile", tmp_path / "Snakefile")
+    with (tmp_path / "config/claims.yaml").open("a") as file:
+        file.write(claim)
+    command = [sys.executable, "-m", "ensemblepp", "claims", "--scale", "quick"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    name = claim.split(":")[0].strip()
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith(name)]
+    assert re.search(r"paper +not run .* ratio of regret at most 0\.95", line)
+
+
+def shell() -> list[tuple[str, str]]:
+    """Every line that a page tells to type, with its page."""
+    texts = {str(page.relative_to(ROOT)): page.read_text() for page in (*pages(), ROOT / "README.md")}
+    return [(name, line) for name, text in texts.items() for code in fenced(text, "bash") for line in code.splitlines() if line]
+
+
+@pytest.mark.parametrize(("page", "line"), shell())
+def test_a_line_to_type_is_one_that_there_is(page, line):
+    """Commands and options by the parser itself; targets, studies, profiles and paths by what there is."""
+    program, *words = shlex.split(line, comments=True)
+    if program == "make":
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert {word for word in words if "=" not in word} <= set(targets)
+    elif program == "ensemblepp" or words[:2] == ["-m", "ensemblepp"]:
+        make_parser(lambda options: None).parse_args(words[2:] if program == "python" else words)
+    elif program == "snakemake":
+        assert all((ROOT / profile).is_dir() for profile in words if profile.startswith("profiles/"))
+        config = read_files(ROOT)
+        studies = {"study_" + name.replace("-", "_") for name in config.studies}
+        assert {word for word in words if word.startswith("study_")} <= studies
+    else:
+        assert (program, *words[:1]) in {
+            ("python", "-c"),
+            ("python", "-m"),
+            ("source", "environment/bin/activate"),
+            ("pip", "install"),
+        } or (ROOT / words[0]).exists()
+
+
+def test_what_is_made_is_what_is_declared():
+    """Every figure and table of the page, with its studies, is one that the configuration draws."""
+    config = read_files(ROOT)
+    rows = re.findall(r"^\| (?!paper|---)(.+?) \| (.+?) \| (.+?) \|$", (DOCS / "reference/made.md").read_text(), re.MULTILINE)
+    assert len(rows) > 30
+    declared = {
+        f"{kind}/{study}-{name}"
+        for study, made in config.studies.items()
+        for kind in ("figures", "tables")
+        for name in getattr(made, kind)
+    }
+    for what, files, _ in rows:
+        for pattern in re.findall(r"`((?:figures|tables)/[^`.]+)\.", files):
+            fits = re.escape(pattern).replace(r"\*", ".+").replace("<study>", ".+")
+            assert any(re.fullmatch(fits, name) for name in declared), (what, pattern)
+
+
+@pytest.mark.parametrize("page", [*pages(), ROOT / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
-        published = ROOT / "results/paper-scale/figures" / Path(target).name
-        assert (page.parent / target).exists() or (Path(target).parent.name == "figures" and published.exists()), target
+    """Anchors are the site's to check, which is built strictly."""
+    # made when the site is
+    text = page.read_text().replace("(paper-scale.md)", "")
+    for target in re.findall(r"\]\((?!http)([^)#]+)", text):
+        assert (page.parent / target).exists(), target
 
 
 def test_every_page_is_in_the_menu():
@@ -121,15 +216,42 @@ def test_every_page_is_in_the_menu():
             return [entry]
         return [path for part in (entry if isinstance(entry, list) else entry.values()) for path in listed(part)]
 
-    assert sorted(listed(menu)) == [str(page.relative_to(DOCS)) for page in pages()]
+    # the overview of published results is made when the site is
+    assert sorted(listed(menu)) == sorted(["paper-scale.md", *(str(page.relative_to(DOCS)) for page in pages())])
 
 
 def test_readme_has_no_code_of_its_own():
     """What a user copies stands once, on a page whose code is tested; README may show it."""
-    known = {code for page in pages() for code in re.findall(r"^```\w+\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)}
-    for code in re.findall(r"^```(?:yaml|python)\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL):
-        if 'xarray.open_dataset("results' not in code:
-            assert code in known, code
+    known = {code for page in pages() for code in fenced(page.read_text(), r"\w+")}
+    assert set(fenced(README, "yaml|python")) <= known
+
+
+def test_readme_has_the_answer_as_it_is_published(make):
+    assert make.readme(README) == README, "renew it: python docs/make.py answer"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/paper-scale.md"])
+def test_times_at_the_papers_scale_are_the_published_ones(published, page):
+    """CPU-minutes of the linear and of the nonlinear studies."""
+    took = [
+        round(sum(rule["cpu_seconds"] for rule in part["rules"].values()) / 60)
+        for part in published.provenance()["publications"]
+    ]
+    text = (ROOT / page).read_text()
+    said = [text.count(f"{minutes} CPU-minutes") or text.count(f"{minutes} for ten nonlinear") for minutes in took]
+    assert said == [1] * len(took), f"{page} should say, publication by publication: {took}"
+
+
+def test_how_it_was_checked_names_what_there_is():
+    text = (DOCS / "explanation/checked.md").read_text()
+    named = re.findall(r"`((?:tests|bench)[\w/.]*)`", text)
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_public_name_is_in_the_reference():
+    text = (DOCS / "reference/api.md").read_text()
+    assert [name for name in ensemblepp.__all__ if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_commands_of_the_reference_are_those_that_there_are():

@@ -1,0 +1,243 @@
+"""Every number in a sentence about results is what the published tables and datasets say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = ROOT / "results/paper-scale"
+PAGE = (ROOT / "docs/results.md").read_text()
+
+
+def bullets() -> dict[str, str]:
+    """The sentences that the page makes, by their bold words, without links."""
+    found = re.findall(r"^\* \*\*(.+?)\*\*(.+?)(?=\n\*|\n\n)", PAGE, re.MULTILINE | re.DOTALL)
+    return {lead.rstrip("."): re.sub(r"\]\([^)]*\)", "]", " ".join(text.split())) for lead, text in found}
+
+
+def table(name: str) -> pd.DataFrame:
+    return pd.read_csv(PUBLISHED / f"tables/{name}.csv", dtype={"M": str})
+
+
+def data(name: str) -> xr.Dataset:
+    with xr.open_dataset(PUBLISHED / f"datasets/{name}.nc") as opened:
+        return opened.load()
+
+
+def row(frame: pd.DataFrame, **wanted: object) -> pd.Series:
+    for key, value in wanted.items():
+        frame = frame[frame[key] == value]
+    (found,) = [line for _, line in frame.iterrows()]
+    return found
+
+
+def by_seed(dataset: xr.Dataset, environment: str, agent: str) -> np.ndarray:
+    """An agent's final regrets, whatever its size and laws, (seeds,)."""
+    values = dataset["final_regret"].sel(environment=environment, agent=agent)
+    return values.stack(cell=["reference", "perturbation", "ensemble_size"]).dropna("cell", how="all").squeeze("cell").values
+
+
+def excess(line: pd.Series, *keys: str) -> list[float]:
+    return [line[key] for key in keys]
+
+
+def matched() -> Iterator[float]:
+    final = table("linear-final_regret")
+    ours = row(final, agent="Ensemble++", M="32")
+    yield from (10_000, 50, 32, ours["mean regret"], row(final, agent="TS")["mean regret"])
+    yield from excess(ours, "over TS", "over TS low", "over TS high")
+    assert ours["over TS low"] < 0 < ours["over TS high"]
+    yield row(table("theory-sequential_dependence"), method="Ensemble++")["updates per round, T = 1000"]
+
+
+def members() -> Iterator[float]:
+    final = table("linear-final_regret")
+    ours, theirs = row(final, agent="Ensemble++", M="8"), row(final, agent="ES", M="8")
+    yield from (8, theirs["mean regret"], ours["mean regret"])
+    both = [row(final, agent=agent, M="32") for agent in ("ES", "Ensemble++")]
+    assert both[0]["95 % high"] > both[1]["95 % low"]
+    yield from (32, both[0]["mean regret"], 8, *excess(ours, "over TS", "over TS low", "over TS high", "over TS median"))
+
+
+def laws() -> Iterator[float]:
+    frame = table("laws-d50-laws_regret")
+    frame = frame[(frame["environment"] == "d = 50, 10,000 actions") & (frame["agent"] == "Ensemble++")]
+
+    def ends(part: pd.DataFrame) -> tuple[float, float]:
+        return part["mean regret"].min(), part["mean regret"].max()
+
+    at = {size: frame[frame["M"] == size] for size in ("2", "32", "1024")}
+    assert len(at["32"]) == 30
+    gaussian = at["2"]["reference"] == "gaussian"
+    yield from (2, *ends(at["2"][gaussian]), *ends(at["2"][~gaussian]))
+    yield from (32, *ends(at["32"]))
+    few = ["coordinate", "sparse"]
+    worse = at["1024"]["reference"].isin(few) & at["1024"]["perturbation"].isin(few)
+    yield from (1024, *ends(at["1024"][worse]), *ends(at["1024"][~worse]))
+
+
+def sphere() -> Iterator[float]:
+    final = table("subspace-final_regret")
+    final = final[final["environment"] == "unit sphere, d = 50"]
+    regret = final.set_index(["agent", "M"])["mean regret"]
+    exact = "Ensemble++ (exact subspace)"
+    yield from (50, 32, regret["Ensemble++", "32"], regret["TS", "-"], 64, regret["Ensemble++", "64"], 32, regret[exact, "32"])
+    dataset = data("subspace")
+    curve = dataset["mean"].sel(environment="sphere-d50", agent="ensemble++-subspace", ensemble_size=32)
+    curve = curve.max(["reference", "perturbation"])
+    at = np.interp([250, 500, 750, 1000], curve["time"], curve)
+    yield (at[3] - at[2]) / (at[1] - at[0])
+
+
+def contexts() -> Iterator[float]:
+    final = table("varying-final_regret")
+    best = final.loc[final.groupby("environment")["mean regret"].idxmin()]
+    assert set(best["agent"]) == {"Greedy"}
+    setting = {"environment": "d = 50, 100 actions, fresh each round"}
+    yield from (len(best), 100, 50)
+    yield from (row(final, agent=agent, **setting)["mean regret"] for agent in ("Greedy", "TS"))
+
+
+def smallest() -> Iterator[float]:
+    frame = table("minimum-size-minimum_size")
+    for environment, criteria in (("exponent of d", ("two-sided", "one-sided")), ("exponent of |X|", ("two-sided",))):
+        line = row(frame, environment=environment)
+        for criterion in criteria:
+            yield from (float(line[f"{criterion}: {part}"]) for part in ("M", "low", "high"))
+
+
+AGENTS = ("Ensemble++", "Ensemble+", "Greedy")
+
+
+def behind() -> Iterator[float]:
+    final, paired = table("versus-ensembleplus-final_regret"), table("versus-ensembleplus-paired_regret")
+    for environment in ("Quadratic", "Vector quadratic"):
+        yield from (row(final, environment=environment, agent=agent)["mean regret"] for agent in AGENTS)
+    quadratic = paired[paired["environment"].isin(["Quadratic", "Vector quadratic"])]
+    assert (quadratic["95 % high"] < 0).all()
+    yield from (quadratic["seeds"].min(), quadratic["seeds where the first is better"].max())
+
+
+def ahead() -> Iterator[float]:
+    scales = (0, 0.1, 0.5)
+    final = table("prior-scale-final_regret").set_index(["environment", "agent"])["mean regret"]
+    less = [
+        100 - 100 * final[environment, f"prior scale {scale}"] / final[environment, "Greedy"]
+        for environment in ("Quadratic", "Vector quadratic")
+        for scale in scales
+    ]
+    yield from (*scales, min(less), max(less))
+
+
+def undecided() -> Iterator[float]:
+    paired = table("versus-ensembleplus-paired_regret")
+    for agent in AGENTS[1:]:
+        line = row(paired, environment="Neural", agent=agent)
+        assert line["95 % low"] < 0 < line["95 % high"]
+        yield from excess(line, "difference", "95 % low", "95 % high")
+
+
+def uci() -> Iterator[float]:
+    final = table("versus-ensembleplus-final_regret")
+    constant = table("uci-best_constant")
+    yield row(constant, environment="Mushroom", agent="Greedy")["best constant"]
+    yield from (row(final, environment="Mushroom", agent=agent)["mean regret"] for agent in AGENTS)
+    yield from (row(final, environment="Shuttle", agent=agent)["mean regret"] for agent in AGENTS)
+    regrets = by_seed(data("uci"), "shuttle", "greedy")
+    yield from (regrets.max(), np.median(regrets))
+
+
+def size() -> Iterator[float]:
+    final = table("scalability-final_regret")
+    for members in ("2", "32"):
+        yield from (int(members), row(final, environment="Quadratic", agent="Ensemble++", M=members)["mean regret"])
+
+
+def buffer() -> Iterator[float]:
+    final = table("capacity-final_regret").set_index(["environment", "agent"])["mean regret"]
+    quadratic, neural = (
+        [final[name, kind] for kind in ("C = 500", "C = 100,000", "Greedy")] for name in ("Quadratic", "Neural")
+    )
+    yield from (100_000, 500, quadratic[0], 100_000, *quadratic[1:], *neural)
+
+
+def mistakes() -> Iterator[float]:
+    dataset = data("released-code")
+    with_them, without = (by_seed(dataset, "neural", f"ensemble+-{kind}") for kind in ("released", "repaired"))
+    difference = with_them - without
+    half = stats.sem(difference) * stats.t.ppf(0.975, len(difference) - 1)
+    carry = np.sort(difference)[-3:]
+    assert carry.sum() > 0.95 * difference.sum()
+    yield from (with_them.mean(), without.mean(), difference.mean(), difference.mean() - half, difference.mean() + half)
+    yield from (len(carry), len(difference))
+
+
+#: The bold words of a sentence -> the numbers that it must have, in its order.
+SAID = {
+    "Thompson sampling is matched": matched,
+    "Ensemble sampling needs more members": members,
+    "The law of acting matters where M is small": laws,
+    "On the unit sphere M has to reach d": sphere,
+    "Contexts that change explore by themselves": contexts,
+    "The smallest M that matches grows with the dimension, and hardly with the number of actions": smallest,
+    "Behind on both quadratic bandits at prior scale 5": behind,
+    "Ahead of Greedy there at small prior scales": ahead,
+    "Undecided on Neural": undecided,
+    "On the UCI data slightly behind, or undecided": uci,
+    "The ensemble size hardly matters at prior scale 5": size,
+    "A small buffer helps on Quadratic and hurts on Neural": buffer,
+    "Mistakes of the released Ensemble+ cost it regret on Neural in some seeds": mistakes,
+}
+
+
+def test_every_sentence_is_compared():
+    assert list(bullets()) == list(SAID)
+
+
+@pytest.mark.parametrize("lead", SAID)
+def test_numbers_are_the_published_ones(lead):
+    said = re.findall(r"-?\d[\d,]*(?:\.\d+)?", bullets()[lead])
+    said = [word.rstrip(",") for word in said]
+    found = list(SAID[lead]())
+    assert len(said) == len(found), (said, found)
+    for word, value in zip(said, found, strict=True):
+        digits = len(word.partition(".")[2])
+        # a half is rounded either way
+        assert abs(float(word.replace(",", "")) - value) <= 0.5 * 10**-digits + 1e-9, (said, found)
+
+
+def test_the_answer_is_what_the_datasets_say(published):
+    """Ensemble++'s regret, and the others' minus it at equal seeds, from the final regrets themselves."""
+    linear, nonlinear = data(published.LINEAR), data(published.NONLINEAR)
+    labels = dict(zip(nonlinear["label"].values, nonlinear["agent"].values, strict=True))
+    titles = dict(zip(nonlinear["title"].values, nonlinear["environment"].values, strict=True))
+    head, _, *lines = [[cell.strip() for cell in line[1:-1].split("|")] for line in published.answer().splitlines()]
+    checked = 0
+    for line in lines:
+        cells = dict(zip(head, line, strict=True))
+        if cells["bandit"] in titles:
+            finals = {label: by_seed(nonlinear, titles[cells["bandit"]], agent) for label, agent in labels.items()}
+        else:
+            regret = linear["final_regret"].squeeze(["environment", "reference", "perturbation"])
+            ours = regret.sel(agent="ensemble++-gaussian-sphere", ensemble_size=int(cells["M"])).values
+            finals = {"Ensemble++": ours, "TS": regret.sel(agent="ts", ensemble_size=0).values}
+        assert float(cells["regret of Ensemble++"].replace(",", "")) == pytest.approx(finals["Ensemble++"].mean(), abs=0.51)
+        for column in head[3:-2]:
+            if not (text := cells[column]):
+                continue
+            difference = finals[column.split(f" {published.MINUS} ")[0]] - finals["Ensemble++"]
+            half = stats.sem(difference) * stats.t.ppf(0.975, len(difference) - 1)
+            expected = [difference.mean(), difference.mean() - half, difference.mean() + half]
+            said = [float(word.replace(",", "")) for word in re.findall(r"[+-][\d,.]*\d", text.replace(published.MINUS, "-"))]
+            np.testing.assert_allclose(said, expected, atol=0.51)
+            assert text.startswith("**") == (expected[1] * expected[2] > 0)
+            checked += 1
+    assert checked >= 12
