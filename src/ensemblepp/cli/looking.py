@@ -30,7 +30,8 @@ def check(options: argparse.Namespace) -> int:
         files = verification.files(place)
         with Progress(max(len(files), 1), f"checking {place}") as progress:
             if place.is_relative_to(FOLDER):
-                findings = list(verification.verify_published(files, progress.step))
+                config = read_files(scale="paper")
+                findings = list(verification.verify_published(config, files, progress.step))
             else:
                 config = read_files(scale=place.parts[1])
                 findings = list(verification.verify(config, files, progress.step))
@@ -141,9 +142,13 @@ def list_names(options: argparse.Namespace) -> None:
 def show_configuration(options: argparse.Namespace) -> None:
     from ensemblepp.config import documentation
     from ensemblepp.config.loading import read_files
+    from ensemblepp.runs import publish
 
-    if options.write:
-        for path in documentation.write_all():
-            print(path)
+    written = documentation.write_all() if options.write else []
     config = read_files()
+    if options.write:
+        # what is published says which of it is out of date
+        written += publish.renew_readme(read_files(scale="paper"))
+    for path in written:
+        print(path)
     print(f"configuration is sound: scale {config.scale}, {len(config.active_studies())} studies")

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from ensemblepp import registry
-from ensemblepp.config import claims, datasets, laws, own_code
+from ensemblepp.config import claims, datasets, laws, own_code, tuning
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import (
@@ -38,6 +38,9 @@ FILES = {
     "protocols": "config/agents.yaml",
     "laws": "config/agents.yaml",
     "agents": "config/agents.yaml",
+    "tuning": "config/tuning.yaml",
+    "settings": "config/settings.yaml",
+    "tuned": "config/tuned.yaml",
     "figures": "config/studies.yaml",
     "tables": "config/studies.yaml",
     "studies": "config/studies.yaml",
@@ -51,9 +54,6 @@ CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 MAX_BLOCKS = 200_000
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
-
-#: Run blocks of a study that Snakemake plans in minutes.
-MAX_BLOCKS = 200_000
 
 #: Of figures and tables: a hyphen ends the name of the study, before theirs, in a file's name.
 _ARTEFACT_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -91,6 +91,8 @@ def faults_of(config: Config) -> Iterator[str]:
     yield from _check_laws(config)
     yield from _check_protocols(config)
     yield from _check_agents(config)
+    yield from tuning.faults(config)
+    yield from (f"{FILES['studies']}: {fault}" for fault in tuning.seed_faults(config))
     for kind in ARTEFACTS:
         for name, artefact in getattr(config, kind).items():
             yield from _check_artefact(kind, name, artefact)
@@ -147,8 +149,8 @@ def _check_artefact(kind: str, name: str, artefact: OwnArtefact) -> Iterator[str
 
 
 def _check_agents(config: Config) -> Iterator[str]:
-    for name, agent in config.agents.items():
-        where = f"{FILES['agents']}: agents.{name}"
+    for name in config.declared_agents:
+        agent, where = config.agents[name], f"{FILES['agents']}: agents.{name}"
         if isinstance(agent, CustomAgent):
             layers = {"hyperparameters": agent.hyperparameters}
             layers |= {f"per_environment.{key}": values for key, values in agent.per_environment.items()}

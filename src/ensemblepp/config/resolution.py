@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from ensemblepp import devices, figures, registry, tables
 from ensemblepp.claims import writing
@@ -21,6 +21,7 @@ from ensemblepp.config.laws import OwnLaw, written_out
 from ensemblepp.config.neural_agents import NeuralAgentModel
 from ensemblepp.config.settings import Settings
 from ensemblepp.config.studies import Grid, OwnArtefact, Study
+from ensemblepp.config.tuning import TUNED, Chosen, Setting, Space, setting_name, with_choices, with_values
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.engines.choice import engine_name
 from ensemblepp.errors import ConfigError, one_of
@@ -56,6 +57,11 @@ class Config(Settings):
     )
     laws: dict[str, OwnLaw] = Field({})
     agents: dict[str, Agent] = Field({})
+    tuning: dict[str, Space] = Field({})
+    settings: dict[str, list[Setting]] = Field({}, description="of agents under tuning; `config --write` renews them")
+    tuned: dict[str, dict[str, Chosen]] = Field(
+        {}, description="environment -> agent under tuning -> the setting that is best there; `tune` writes them"
+    )
     figures: dict[str, OwnArtefact] = Field({})
     tables: dict[str, OwnArtefact] = Field({})
     studies: dict[str, Study] = Field({})
@@ -64,6 +70,36 @@ class Config(Settings):
     claims: dict[str, Claim] = Field({})
 
     _resolved: dict[tuple[str, str], ResolvedAgent] = PrivateAttr(default_factory=dict)
+    _declared: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="after")
+    def _with_settings(self) -> Config:
+        """Agents that follow from those under `tuning`, and settings among the agents of studies that ask for them."""
+        self._declared = tuple(self.agents)
+        for name, base in [(name, self.agents[name]) for name in self.tuning if name in self.agents]:
+            choices = {place: chosen[name] for place, chosen in self.tuned.items() if name in chosen}
+            try:
+                for place, values in enumerate(self.settings.get(name, ())):
+                    label = f"{base.label}, setting {place}"
+                    self.agents.setdefault(setting_name(name, place), with_values(base, values, label))
+                tuned = with_choices(base, choices, f"{base.label} (tuned)")
+            except (ValidationError, AttributeError):
+                continue  # said by `tuning.faults`
+            self.agents.setdefault(f"{name}{TUNED}", tuned)
+        for name, study in self.studies.items():
+            count = study.scales[self.scale].settings if self.scale in study.scales else 0
+            played = [
+                setting_name(agent, place)
+                for agent in study.agents
+                for place in range(min(count, len(self.settings.get(agent, ()))))
+            ]
+            self.studies[name] = study.model_copy(update={"agents": [*study.agents, *played]})
+        return self
+
+    @property
+    def declared_agents(self) -> tuple[str, ...]:
+        """The agents of the configuration files, without those that follow from `tuning`."""
+        return self._declared
 
     # ------------------------------------------------------------------------------------------------ resolving
 
@@ -84,8 +120,23 @@ class Config(Settings):
         return self.datasets[dataset].published if dataset in self.datasets else dataset
 
     def active_studies(self) -> dict[str, Study]:
-        """The studies that the present scale runs."""
-        return {name: study for name, study in self.studies.items() if self.scale in study.scales}
+        """The studies that the present scale runs, but for those that await values."""
+        return {name: study for name, study in self.studies.items() if self.scale in study.scales and not self.awaits(name)}
+
+    def awaits(self, study: str) -> str:
+        """Why a study of the present scale cannot be run before agents are tuned; empty if it can."""
+        declared = self.studies[study]
+        environments = declared.scales[self.scale].environments if self.scale in declared.scales else []
+        pairs = ((agent, environment) for agent in declared.agents for environment in environments)
+        return next(filter(None, (self.untuned(*pair) for pair in pairs)), "")
+
+    def untuned(self, agent: str, environment: str) -> str:
+        """Why an agent cannot be played in an environment before it is tuned; empty if it can."""
+        base = agent.removesuffix(TUNED)
+        if base == agent or base not in self.tuning or agent in self._declared or base in self.tuned.get(environment, {}):
+            return ""
+        how = "run a study of settings that plays it, then `python -m ensemblepp tune --study` of that name"
+        return f"no values are chosen yet for agent '{agent}' in environment '{environment}': {how}"
 
     def agent_for(self, agent: str, environment: str) -> ResolvedAgent:
         """An agent in one environment; a pair is its agent with one law in each role.
@@ -184,6 +235,8 @@ class Config(Settings):
         if not self.plays(agent, environment):
             reads, gives = self.agents[self.runner(agent)].reads, self.environments[environment].gives
             raise ConfigError(f"agent '{agent}' reads {reads}: environment '{environment}' gives {gives}")
+        if reason := self.untuned(agent, environment):
+            raise ConfigError(reason)
         has_ensemble = self.agents[self.runner(agent)].ensemble
         if has_ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
             allowed = f"1 to {MAX_WIDTH}" if has_ensemble else "0, since it has no ensemble"
