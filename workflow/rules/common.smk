@@ -22,7 +22,7 @@ from ensemblepp.errors import ConfigError, ResultError, in_lines
 from ensemblepp.registry import DATASETS, OWN_DATASETS
 from ensemblepp.runs import commits, controllers, ledger, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
-from ensemblepp.runs.plan import plan
+from ensemblepp.runs.plan import packed, plan
 from ensemblepp.runs.priorities import Priorities
 from ensemblepp.text import precision
 from ensemblepp.warm_start import server as warm_server
@@ -77,6 +77,7 @@ def wanted(_wildcards):
             print(f"error: study '{study}' cannot run: {reason}", file=sys.stderr)
         sys.exit(1)
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
+    config["left_out"] |= {CONFIG.studies[study].title: reason for study, reason in CONFIG.awaiting().items()}
     say_left_out()
     return [*(path for study in STUDIES if study not in missing for path in complete(study)), *CONFIG.ledger_files()]
 

@@ -79,7 +79,8 @@ def show_agent(options: argparse.Namespace) -> None:
     from ensemblepp.config.loading import read_files
 
     config = read_files()
-    require("name", options.name, config.agents)
+    if options.name not in config.agents:
+        require("name", options.name, config.named_agents)
     require("--environment", options.environment, config.environments)
     resolved = config.agent_for(options.name, options.environment)
     runner = config.runner(options.name)
@@ -122,7 +123,7 @@ def list_names(options: argparse.Namespace) -> None:
     config = read_files()
     named = {
         "studies": {name: f"{study.title} [{', '.join(study.scales)}]" for name, study in config.studies.items()},
-        "agents": {name: f"{agent.label} ({agent.kind})" for name, agent in config.agents.items()},
+        "agents": {name: f"{config.agents[name].label} ({config.agents[name].kind})" for name in config.named_agents},
         "environments": {name: f"{place.title} ({place.kind})" for name, place in config.environments.items()},
         "datasets": {
             **dict.fromkeys(DATASETS, ""),

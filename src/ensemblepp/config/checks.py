@@ -243,7 +243,7 @@ def _check_class(
 
 def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
     where = f"{FILES['studies']}: studies.{name}"
-    yield from _unknown(f"{where}.agents", study.agents, config.agents)
+    yield from _unknown(f"{where}.agents", study.agents, config.agents, config.named_agents)
     for kind in ARTEFACTS:
         yield from _unknown(f"{where}.{kind}", getattr(study, kind), [*presentable(kind), *getattr(config, kind)])
     known = [name for name in study.agents if name in config.agents]
@@ -254,6 +254,9 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
         yield from _alike(f"{place}.environments", "title", titles)
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
         yield from faults
+        yield from _unknown(f"{place}.without", list(grid.without), grid.environments)
+        for environment, agents in grid.without.items():
+            yield from _unknown(f"{place}.without.{environment}", agents, study.agents)
         if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
             yield from _partners(config, f"{place}.environments", study.agents, grid.environments)
             spheres = [name for name in grid.environments if isinstance(config.environments[name], LinearSphereEnvironment)]
@@ -332,9 +335,10 @@ def presentable(kind: str) -> list[str]:
     )
 
 
-def _unknown(where: str, names: list[str], known: Collection[str]) -> Iterator[str]:
+def _unknown(where: str, names: list[str], known: Collection[str], told: Collection[str] = ()) -> Iterator[str]:
+    """Names that there are not, or twice; `told` are the known ones that a user is told of, if not all."""
     for name in names:
         if name not in known:
-            yield f"{where}: found '{name}': {one_of(known, name)}"
+            yield f"{where}: found '{name}': {one_of(told or known, name)}"
     if len(set(names)) < len(names):
         yield f"{where}: found {names}: each name only once"

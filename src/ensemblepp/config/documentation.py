@@ -1,4 +1,4 @@
-"""What is generated: from the typed models the default config.yaml, the JSON schema and the tables of config/README.md, and from
+"""What is generated: from the typed models the default config.yaml, the JSON schema and the tables of config/README.md; from
 config/tuning.yaml the settings of config/settings.yaml.
 
 `python -m ensemblepp config --write` renews them; a test fails when they are stale.

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from ensemblepp import devices, figures, registry, tables
+from ensemblepp.analysis.setting_names import setting_name, setting_of
 from ensemblepp.claims import writing
 from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
@@ -21,7 +22,7 @@ from ensemblepp.config.laws import OwnLaw, written_out
 from ensemblepp.config.neural_agents import NeuralAgentModel
 from ensemblepp.config.settings import Settings
 from ensemblepp.config.studies import Grid, OwnArtefact, Study
-from ensemblepp.config.tuning import TUNED, Chosen, Setting, Space, setting_name, with_choices, with_values
+from ensemblepp.config.tuning import TUNED, Chosen, Setting, Space, with_choices, with_values
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.engines.choice import engine_name
 from ensemblepp.errors import ConfigError, one_of
@@ -97,6 +98,11 @@ class Config(Settings):
         return self
 
     @property
+    def named_agents(self) -> list[str]:
+        """All agents but those that play settings, of which there are hundreds."""
+        return [name for name in self.agents if not setting_of(name)]
+
+    @property
     def declared_agents(self) -> tuple[str, ...]:
         """The agents of the configuration files, without those that follow from `tuning`."""
         return self._declared
@@ -123,11 +129,15 @@ class Config(Settings):
         """The studies that the present scale runs, but for those that await values."""
         return {name: study for name, study in self.studies.items() if self.scale in study.scales and not self.awaits(name)}
 
+    def awaiting(self) -> dict[str, str]:
+        """The studies of the present scale that cannot be run before agents are tuned, and why."""
+        asked = (name for name, study in self.studies.items() if self.scale in study.scales)
+        return {name: reason for name in asked if (reason := self.awaits(name))}
+
     def awaits(self, study: str) -> str:
         """Why a study of the present scale cannot be run before agents are tuned; empty if it can."""
-        declared = self.studies[study]
-        environments = declared.scales[self.scale].environments if self.scale in declared.scales else []
-        pairs = ((agent, environment) for agent in declared.agents for environment in environments)
+        agents, environments = self.studies[study].agents, self.studies[study].scales[self.scale].environments
+        pairs = [(agent, place) for agent in agents for place in environments if self.takes_part(study, agent, place)]
         return next(filter(None, (self.untuned(*pair) for pair in pairs)), "")
 
     def untuned(self, agent: str, environment: str) -> str:
@@ -182,10 +192,15 @@ class Config(Settings):
             (environment, agent, size, first): self.block(environment, self.runner(agent), size, grid.horizon, first, last)
             for environment in grid.environments
             for agent in self.studies[study].agents
-            if self.plays(agent, environment)
+            if self.takes_part(study, agent, environment)
             for size in self.sizes(self.runner(agent), grid)
             for first, last in grid.seed_blocks()
         }
+
+    def takes_part(self, study: str, agent: str, environment: str) -> bool:
+        """Whether an agent of a study is played in one of its environments at the present scale."""
+        left_out = self.studies[study].scales[self.scale].without.get(environment, [])
+        return self.plays(agent, environment) and not {agent, (setting_of(agent) or (agent,))[0]} & {*left_out}
 
     def plays(self, agent: str, environment: str) -> bool:
         """Whether an agent reads what an environment gives: features, or the tokens of a text."""
@@ -229,9 +244,10 @@ class Config(Settings):
         Raises:
             ConfigError: there is no such environment or agent, the agent has no such ensemble size, or nothing would be run.
         """
-        for key, name in (("environments", environment), ("agents", agent)):
-            if name not in getattr(self, key):
-                raise ConfigError(f"found '{name}': {one_of(getattr(self, key), name, f'{key}: ')}")
+        if environment not in self.environments:
+            raise ConfigError(f"found '{environment}': {one_of(self.environments, environment, 'environments: ')}")
+        if agent not in self.agents:
+            raise ConfigError(f"found '{agent}': {one_of(self.named_agents, agent, 'agents: ')}")
         if not self.plays(agent, environment):
             reads, gives = self.agents[self.runner(agent)].reads, self.environments[environment].gives
             raise ConfigError(f"agent '{agent}' reads {reads}: environment '{environment}' gives {gives}")

@@ -1,9 +1,9 @@
 """config/tuning.yaml and what follows from it: equal tuning, the same number of settings for every agent.
 
-A setting is a point of an agent's declared space. The points are scrambled Sobol points, written out in config/settings.yaml by
-`python -m ensemblepp config --write`, so that a reader sees what is played and a workflow's start need not compute them. Each is an
-agent of its own, `NAME-setting-07`, which a study plays whose grid asks for settings. What is best there is written to
-config/tuned.yaml by `python -m ensemblepp tune`, and is the agent `NAME-tuned`; where nothing is chosen yet it cannot be played.
+A setting is a point of an agent's declared space. They are scrambled Sobol points, written out in config/settings.yaml by
+`python -m ensemblepp config --write`, so that a reader sees what is played and a workflow's start need not compute them. Each
+is an agent of its own, `NAME-setting-07`, which a study plays whose grid asks for settings. What is best there is written to
+config/tuned.yaml by `python -m ensemblepp tune`, and is the agent `NAME-tuned`; where nothing is chosen it cannot be played.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
+from ensemblepp.analysis.setting_names import setting_of
 from ensemblepp.config.fields import Count, Model, Positive
 from ensemblepp.errors import one_of
 
-#: Ends of the names of agents that follow from one under `tuning`.
-SETTING, TUNED = "-setting-", "-tuned"
+#: End of the name of the agent that plays what was chosen for one under `tuning`.
+TUNED = "-tuned"
 
 #: Digits of a value; more would say nothing.
 _DIGITS = 3
+
+_RENEW = "run `python -m ensemblepp config --write`"
 
 #: A setting: key of the agent -> value.
 Setting = dict[str, float | int]
@@ -46,7 +49,8 @@ class Knob(Model):
         if self.values:
             found = self.values[int(share * len(self.values))]
             return int(found) if found == int(found) else found
-        assert self.least and self.most
+        assert self.least is not None
+        assert self.most is not None
         return float(f"{self.least * (self.most / self.least) ** share:.{_DIGITS}g}")
 
 
@@ -90,17 +94,6 @@ def points(spaces: Mapping[str, Space]) -> dict[str, list[Setting]]:
     return settings
 
 
-def setting_name(agent: str, place: int) -> str:
-    """The agent that plays a setting of `agent`."""
-    return f"{agent}{SETTING}{place:02d}"
-
-
-def setting_of(name: str) -> tuple[str, int] | None:
-    """The agent that a setting is of and the setting's number; None if `name` is no setting's."""
-    agent, _, place = name.rpartition(SETTING)
-    return (agent, int(place)) if agent and place.isdecimal() else None
-
-
 def with_values(model: Any, values: Mapping[str, Any], label: str) -> Any:
     """An agent with some of its values set for all environments, and a label.
 
@@ -109,8 +102,7 @@ def with_values(model: Any, values: Mapping[str, Any], label: str) -> Any:
     """
     stated = model.model_dump(by_alias=True, exclude_unset=True)
     others = {
-        key: {name: value for name, value in own.items() if name not in values}
-        for key, own in model.per_environment.items()
+        key: {name: value for name, value in own.items() if name not in values} for key, own in model.per_environment.items()
     }
     return type(model).model_validate(stated | dict(values) | {"label": label, "per_environment": others})
 
@@ -128,19 +120,20 @@ def faults(config: Any) -> Iterator[str]:
     for name, space in config.tuning.items():
         where = f"config/tuning.yaml: tuning.{name}"
         if name not in config.agents:
-            yield f"{where}: {one_of(config.agents, name, 'agents: ')}"
+            yield f"{where}: {one_of(config.named_agents, name, 'agents: ')}"
             continue
         for key, knob in space.space.items():
             for value in knob.values or (knob.least, knob.most):
                 try:
                     with_values(config.agents[name], {key: int(value) if value == int(value) else value}, name)
                 except (ValidationError, AttributeError):
-                    yield f"{where}.space.{key}: found {value!r}: not what agent '{name}' takes; config/README.md lists its keys"
+                    told = f"not what agent '{name}' takes; config/README.md lists its keys"
+                    yield f"{where}.space.{key}: found {value!r}: {told}"
         played = config.settings.get(name, [])
         if len(played) != space.settings or any(setting.keys() != space.space.keys() for setting in played):
-            yield f"config/settings.yaml: settings.{name}: not those of config/tuning.yaml; run `python -m ensemblepp config --write`"
+            yield f"config/settings.yaml: settings.{name}: not those of config/tuning.yaml; {_RENEW}"
     for name in config.settings.keys() - config.tuning.keys():
-        yield f"config/settings.yaml: settings.{name}: config/tuning.yaml has no such agent; run `python -m ensemblepp config --write`"
+        yield f"config/settings.yaml: settings.{name}: config/tuning.yaml has no such agent; {_RENEW}"
     for environment, choices in config.tuned.items():
         for name, chosen in choices.items():
             where, again = f"config/tuned.yaml: tuned.{environment}.{name}", "run `python -m ensemblepp tune` again"

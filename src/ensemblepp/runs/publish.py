@@ -123,7 +123,9 @@ def renew_readme(config: Config, folder: str | Path = FOLDER) -> list[Path]:
     if not (folder / "provenance.json").exists():
         return []
     provenance = read_json(folder / "provenance.json", "take it from git again")
-    (folder / "README.md").write_text(readme(config, provenance, outdated(config, sorted(folder.glob("datasets/*.nc")))), encoding="utf-8")
+    (folder / "README.md").write_text(
+        readme(config, provenance, outdated(config, sorted(folder.glob("datasets/*.nc")))), encoding="utf-8"
+    )
     return [folder / "README.md"]
 
 
