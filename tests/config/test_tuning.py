@@ -165,7 +165,10 @@ def test_faults_are_lines(changes, line):
 
 def test_until_something_is_chosen_nothing_is_played_and_the_reason_is_said():
     config = load(tuned())
-    reason = "no values are chosen yet for agent 'greedy-tuned' in environment 'mushroom': run a study of settings"
+    reason = (
+        "no values are chosen yet for agent 'greedy-tuned' in environment 'mushroom': make study 'settings' at scale quick, "
+        "then `python -m ensemblepp tune --study settings --scale quick`"
+    )
     assert "best" not in config.active_studies()
     assert config.awaiting().keys() == {"best"}
     assert config.awaiting()["best"].startswith(reason)
@@ -180,7 +183,7 @@ def test_what_was_chosen_is_played_where_it_was_chosen():
     (block,) = config.blocks("best")
     assert {key: block.spec["agent"]["options"][key] for key in SETTINGS[1]} == SETTINGS[1]
     assert config.agent_for("greedy-tuned", "mushroom").origins["learning_rate"].endswith("per_environment.mushroom")
-    with pytest.raises(ConfigError, match="in environment 'posts'"):
+    with pytest.raises(ConfigError, match="in environment 'posts': no study plays its settings there"):
         config.block("posts", "greedy-tuned", 0, 30, 0, 1)
 
 

@@ -145,8 +145,16 @@ class Config(Settings):
         base = agent.removesuffix(TUNED)
         if base == agent or base not in self.tuning or agent in self._declared or base in self.tuned.get(environment, {}):
             return ""
-        how = "run a study of settings that plays it, then `python -m ensemblepp tune --study` of that name"
-        return f"no values are chosen yet for agent '{agent}' in environment '{environment}': {how}"
+        playing = (
+            (name, scale)
+            for name, study in self.studies.items()
+            for scale, grid in study.scales.items()
+            if grid.settings and base in study.agents and environment in grid.environments
+        )
+        name, scale = max(playing, key=lambda found: found[1] == "paper", default=("", ""))
+        how = f"make study '{name}' at scale {scale}, then `python -m ensemblepp tune --study {name} --scale {scale}`"
+        none = "no study plays its settings there; declare one whose grid has `settings` in config/studies.yaml"
+        return f"no values are chosen yet for agent '{agent}' in environment '{environment}': {how if name else none}"
 
     def agent_for(self, agent: str, environment: str) -> ResolvedAgent:
         """An agent in one environment; a pair is its agent with one law in each role.
