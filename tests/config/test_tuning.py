@@ -187,13 +187,19 @@ def test_what_was_chosen_is_played_where_it_was_chosen():
         config.block("posts", "greedy-tuned", 0, 30, 0, 1)
 
 
+@pytest.mark.parametrize(("scale", "played"), [("paper", True), ("quick", True), ("smoke", False)])
+def test_what_a_smaller_scale_chose_is_not_played_at_another(scale, played):
+    config = load(tuned(tuned={"mushroom": {"greedy": CHOSEN | {"scale": scale}}}))
+    assert ("best" in config.active_studies()) == played
+
+
 def test_the_ledger_says_that_tuned_claims_wait():
     absent = plan(SHIPPED, {})["absent"]
     for study in ("tuned", "tuned-vector-quadratic", "tuned-uci"):
         waits = study not in SHIPPED.active_studies()
         assert waits == absent.get(study, "").startswith("no values are chosen yet")
         assert waits == any(
-            agent.removesuffix("-tuned") not in SHIPPED.tuned.get(environment, {})
+            SHIPPED.untuned(agent, environment)
             for agent in SHIPPED.studies[study].agents
             for environment in SHIPPED.studies[study].scales["paper"].environments
         )

@@ -78,7 +78,7 @@ class Config(Settings):
         """Agents that follow from those under `tuning`, and settings among the agents of studies that ask for them."""
         self._declared = tuple(self.agents)
         for name, base in [(name, self.agents[name]) for name in self.tuning if name in self.agents]:
-            choices = {place: chosen[name] for place, chosen in self.tuned.items() if name in chosen}
+            choices = {place: self.tuned[place][name] for place in self.tuned if self._chosen(name, place)}
             try:
                 for place, values in enumerate(self.settings.get(name, ())):
                     label = f"{base.label}, setting {place}"
@@ -140,10 +140,15 @@ class Config(Settings):
         pairs = [(agent, place) for agent in agents for place in environments if self.takes_part(study, agent, place)]
         return next(filter(None, (self.untuned(*pair) for pair in pairs)), "")
 
+    def _chosen(self, agent: str, environment: str) -> bool:
+        """Whether values are chosen, at the paper's scale or at this one: what a few rounds chose holds for these alone."""
+        choices = self.tuned.get(environment, {})
+        return agent in choices and choices[agent].scale in ("paper", self.scale)
+
     def untuned(self, agent: str, environment: str) -> str:
         """Why an agent cannot be played in an environment before it is tuned; empty if it can."""
         base = agent.removesuffix(TUNED)
-        if base == agent or base not in self.tuning or agent in self._declared or base in self.tuned.get(environment, {}):
+        if base == agent or base not in self.tuning or agent in self._declared or self._chosen(base, environment):
             return ""
         playing = (
             (name, scale)
