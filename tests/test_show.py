@@ -29,7 +29,7 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_value_of_an_agent_and_where_it_is_written(capsys):
     rows = shown(capsys, "agent", "ensemble++-prior0.1", "--environment", "quadratic")
     assert rows["prior_scale"] == ["0.1", "agents.ensemble++-prior0.1.per_environment.quadratic"]
-    assert rows["posterior_scale"] == ["1.0", "protocols.paper.quadratic"]
+    assert rows["posterior_scale"] == ["0.1", "protocols.paper.quadratic"]
     assert rows["learning_rate"] == ["0.0001", "default"]
     assert rows["class"] == ["ensemblepp.agents.neural.ensemblepp:NeuralEnsemblePlusPlus"]
     assert rows["device"][0] in ("cpu", "cuda")
@@ -47,7 +47,7 @@ def test_a_pair_has_its_own_laws_and_its_agents_values(capsys):
 
 def test_every_kind_can_be_shown(capsys):
     config = read_files()
-    for agent in {agent.kind: name for name, agent in config.agents.items()}.values():
+    for agent in {config.agents[name].kind: name for name in config.declared_agents}.values():
         place = "finite-d10-100" if config.plays(agent, "finite-d10-100") else "moderation-minilm-tokens"
         assert "engine" in shown(capsys, "agent", agent, "--environment", place)
     for environment in {environment.kind: name for name, environment in config.environments.items()}.values():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -83,7 +85,12 @@ def specification(text: str) -> dict[str, Any]:
 
 
 def plan(text: str) -> dict[str, Any]:
-    """A type of option: a study's plan as JSON."""
+    """A type of option: a study's plan as JSON, or compressed (`runs.plan.packed`)."""
+    if text.startswith("zlib:"):
+        try:
+            text = zlib.decompress(base64.b64decode(text.removeprefix("zlib:"))).decode()
+        except (ValueError, zlib.error) as error:
+            raise argparse.ArgumentTypeError(f"found {_cut(text)}: damaged: {error}") from None
     value = mapping(text)
     _has(value, PLAN, "plan")
     return value

@@ -122,25 +122,26 @@ def test_the_vocabulary_is_what_is_implemented():
     assert set(get_args(claims.Measure)) == set(MEASURES)
 
 
-#: Studies that are being built, or whose parts are: their claims are not run until they are there.
-AWAITED = {"tuned", "released-code"}
+#: Claims about an agent that a study leaves out for its cost, which the ledger says.
+NOT_PLAYED = {"lower-mushroom-lmcts", "lower-shuttle-lmcts"}
 
 
 def test_claims_name_what_their_studies_have():
     for name, claim in SHIPPED.claims.items():
-        for evidence in claim.evidence.values():
-            if evidence.study in AWAITED:
-                continue
+        for protocol, evidence in claim.evidence.items():
             study = SHIPPED.studies[evidence.study]
             grid = study.scales["paper"]
             arms = (*evidence.of, *evidence.against)
-            assert {arm.agent for arm in arms} <= set(study.agents), name
+            lacking = {arm.agent for arm in arms} - set(study.agents)
+            assert lacking == ({"lmcts-tuned"} if name in NOT_PLAYED and protocol == "tuned" else set()), name
             assert {*evidence.environments, *(arm.environment for arm in arms if arm.environment)} <= set(grid.environments), (
                 name
             )
             sizes = {arm.size or size for arm in (*evidence.of, *evidence.against) for size in evidence.sizes}
             assert sizes <= set(grid.ensemble_sizes), name
             assert evidence.horizon == grid.horizon, name
+            if protocol in ("released-code", "tuned"):
+                assert len(grid.seed_list()) >= evidence.seeds, name
 
 
 def test_every_figure_and_table_of_the_paper_has_its_target():

@@ -212,10 +212,10 @@ def test_an_agents_own_zero_is_stronger_than_the_shipped_protocol(request):
     values["agents"]["flat"] = {"kind": "neural_ensemblepp", "label": "Flat", "protocol": "paper", "prior_scale": 0.0}
     config = load(values)
     flat, plain = (config.agent_for(name, "quadratic") for name in ("flat", "ensemble++"))
-    assert (flat.model.prior_scale, plain.model.prior_scale) == (0.0, 5.0)
+    assert (flat.model.prior_scale, plain.model.prior_scale) == (0.0, 0.1)
     assert (flat.origins["prior_scale"], plain.origins["prior_scale"]) == ("agents.flat", "protocols.paper.quadratic")
     # what it does not say itself is the protocol's
-    assert flat.model.posterior_scale == plain.model.posterior_scale == 1.0
+    assert flat.model.posterior_scale == plain.model.posterior_scale == 0.1
     assert flat.origins["posterior_scale"] == "protocols.paper.quadratic"
 
 

@@ -328,7 +328,8 @@ def inputs(tmp_path_factory) -> dict[str, dict]:
 
 def playing() -> list[str]:
     """Every configured agent that plays."""
-    return [name for name, model in config(device="cpu").agents.items() if model.kind != "pair"]
+    settings = config(device="cpu")
+    return [name for name in settings.declared_agents if settings.agents[name].kind != "pair"]
 
 
 def spec_of(agent: str, environment: str, inputs: dict[str, dict], **devices: str) -> dict:

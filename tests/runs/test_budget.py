@@ -9,7 +9,7 @@ import pytest
 from ensemblepp.config.loading import load
 from ensemblepp.config.resolution import Config
 from ensemblepp.runs import block as blocks
-from ensemblepp.runs.budget import STRUCTURE, Budget, budget, budgets, in_words, records
+from ensemblepp.runs.budget import STRUCTURE, Budget, budget, budgets, costs_alike, in_words, records
 from ensemblepp.storage.datasets import write_json
 
 CONFIG = {
@@ -154,3 +154,11 @@ def test_damaged_records_are_none(config):
     (path,) = Path("results").rglob("*.json")
     path.write_text("{")
     assert list(records("results")) == []
+
+
+@pytest.mark.parametrize(("option", "alike"), [("temperature", True), ("learning_rate", True), ("gradient_steps", False)])
+def test_options_that_cost_nothing_and_names_make_no_difference(config, option, alike):
+    own = {"kind": "lmcts", "label": "Mine", option: 3}
+    other = load(CONFIG | {"agents": CONFIG["agents"] | {"mine": own}})
+    blocks = [other.block("square", name, 0, 10, 0, 0).spec for name in ("lmcts", "mine")]
+    assert (costs_alike(blocks[0]) == costs_alike(blocks[1])) == alike

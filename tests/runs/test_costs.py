@@ -52,3 +52,18 @@ def test_short_runs_are_carried_on(request, monkeypatch, environment, agent, exp
 def test_a_short_block_is_simply_measured(request):
     seconds = costs.block_seconds(settings(request).block("quadratic", "greedy", 0, 40, 0, 1))
     assert 0 < seconds < 20
+
+
+def test_settings_that_cost_the_same_are_measured_once(request, tmp_path, monkeypatch):
+    """Of 331 agents that tuning plays, one for each kind and number of gradient steps."""
+    read = settings(request, scale="paper")
+    monkeypatch.chdir(tmp_path)
+    blocks, measured = read.blocks("tuning-vector-quadratic"), []
+    monkeypatch.setattr(costs, "block_seconds", lambda block: measured.append(block.spec["agent"]) or 36.0)
+    assert (
+        costs.estimate(read, "tuning-vector-quadratic")
+        == f"about {len(blocks) / 100:.1f} CPU hours for {len(blocks)} run blocks"
+    )
+    steps = [(agent["kind"], agent["options"]["gradient_steps"]) for agent in measured]
+    assert len(steps) == len(set(steps)) == 11 * 3
+    assert len(blocks) == 11 + 10 * 32 + 8

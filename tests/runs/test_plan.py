@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+from pathlib import Path
 
 import pytest
 from small_configuration import small, with_pairs
 
+from ensemblepp import arguments
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.loading import load, read_files
 from ensemblepp.config.studies import SCALES
 from ensemblepp.runs.fingerprint import fingerprint
-from ensemblepp.runs.plan import plan
+from ensemblepp.runs.plan import LONGEST, packed, plan
 from ensemblepp.specification import Block
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +57,9 @@ def test_a_plan_speaks_of_the_blocks_of_its_study_and_of_their_code(request, sca
     """As plain JSON that fits on a command line, of which Linux takes 128 KiB in one piece."""
     config = read_files(request.config.rootpath, scale=scale)
     for study in config.active_studies():
-        text = canonical_json(plan(config, study))
-        assert len(text.encode()) < 100_000
-        found = json.loads(text)
+        made = plan(config, study)
+        assert len(packed(made).encode()) <= LONGEST
+        found = json.loads(canonical_json(made))
         asked = config.blocks(study)
         assert sorted(blocks(found), key=lambda block: block.path) == sorted(asked, key=lambda block: block.path)
         code = {run["spec"]["environment"]["name"] + run["spec"]["agent"]["name"]: run["code"] for run in found["runs"]}
@@ -141,3 +146,19 @@ def test_pairs_are_shown_from_the_runs_of_their_agent():
 def test_an_agent_beside_its_pair_shares_its_runs():
     found = plan(load(with_pairs(**{"studies/curves/agents": ["round", "linear", "ts"]})), "curves")
     assert [run["agents"] for run in found["runs"]] == [["round", "linear"], ["ts"]]
+
+
+@pytest.mark.parametrize("study", ["tuning", "laws-d50"])
+def test_a_plan_fits_on_a_command_line_and_is_read_back(study):
+    """Linux takes 128 KiB for one argument, and a shell's command is one."""
+    made = plan(read_files(ROOT, scale="paper"), study)
+    text = packed(made)
+    assert len(text) < 110_000
+    assert text.startswith("zlib:") == (len(canonical_json(made)) > LONGEST) == (study == "tuning")
+    assert arguments.plan(text) == json.loads(canonical_json(made))
+
+
+def test_a_damaged_packed_plan_is_one_line():
+    for text in ("zlib:!", "zlib:AAAA"):
+        with pytest.raises(argparse.ArgumentTypeError, match="damaged: "):
+            arguments.plan(text)

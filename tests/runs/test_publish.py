@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ensemblepp.config.loading import read_files
+from ensemblepp.config.loading import load, read_files
 from ensemblepp.errors import ResultError
 from ensemblepp.runs import publish as module
 from ensemblepp.runs.publish import publish, summary
-from ensemblepp.storage.datasets import write_json
+from ensemblepp.storage.datasets import write_dataset, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
 
 #: What stands beside a run file, as far as it is published.
 RECORD = {"commit": "c", "versions": {}, "python": "3", "seconds": 2.0, "cpu_seconds": 1.5, "peak_memory_mb": 300.0}
@@ -77,6 +79,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     monkeypatch.setattr(module, "read_dataset", lambda path, **_: path)
     monkeypatch.setattr(module, "summary", lambda path: path)
     monkeypatch.setattr(module, "write_dataset", lambda data, path: path.write_text(data))
+    monkeypatch.setattr(module, "outdated", lambda config, paths: {"linear": f"{len(list(paths))} datasets seen"})
     write_json({"moderation": "cost of moderation"}, tmp_path / "logs/smoke/costs.json")
     assert publish(settings, folder) == ["uci"]
     for name in files[:3]:
@@ -118,3 +121,56 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     assert f"{settings.studies['linear'].title} | 3 | 9 |" in page
     assert "cost of moderation." in page
     assert "on other, 4 cores" in page
+    assert f"* {settings.studies['linear'].title} (`linear`): 2 datasets seen." in page
+
+
+CURVES = {
+    "scale": "quick",
+    "environments": {"near": {"kind": "linear_finite", "title": "Near", "dimension": 3, "actions": 5, "noise": 0.5}},
+    "agents": {"ts": {"kind": "linear_ts", "label": "TS"}},
+    "studies": {
+        "curves": {
+            "title": "Curves",
+            "agents": ["ts"],
+            "scales": {"quick": {"environments": ["near"], "horizon": 5, "seeds": 2}},
+        }
+    },
+}
+RUN = "results/quick/runs/near/ts/M0/T5/seeds0-1.nc"
+
+
+@pytest.mark.parametrize(
+    ("change", "value", "reason"),
+    [
+        ("noise", 0.5, None),
+        ("noise", 0.25, f"{RUN}: environment.options.noise: was 0.5, is 0.25"),
+        ("horizon", 6, f"holds {RUN}"),
+        ("seeds", 3, f"holds {RUN}"),
+        ("study", "other", "scale quick has no such study"),
+    ],
+)
+def test_a_published_study_is_outdated_where_its_values_are_no_longer_the_configured_ones(tmp_path, change, value, reason):
+    specs = [block.spec for block in load(CURVES).blocks("curves")]
+    # an option that came later, and one that went, are no change of value
+    del specs[0]["environment"]["options"]["features"]
+    specs[0]["agent"]["options"]["gone"] = 1
+    dataset = tmp_path / "curves.nc"
+    write_dataset(xr.Dataset(attrs={"specs": json.dumps(specs)}), dataset)
+    values = json.loads(json.dumps(CURVES))
+    if change == "noise":
+        values["environments"]["near"]["noise"] = value
+    elif change == "study":
+        values["studies"] = {value: values["studies"]["curves"]}
+    else:
+        values["studies"]["curves"]["scales"]["quick"][change] = value
+    assert module.outdated(load(values), [dataset]) == ({"curves": reason} if reason else {})
+
+
+def test_what_the_project_publishes_says_which_of_it_is_outdated():
+    """Nobody takes published results for those of the present values."""
+    settings, folder = read_files(ROOT, scale="paper"), ROOT / module.FOLDER
+    found = module.outdated(settings, sorted(folder.glob("datasets/*.nc")))
+    page = (folder / "README.md").read_text()
+    assert page == module.readme(settings, json.loads((folder / "provenance.json").read_text()), found), (
+        "stale: run `python -m ensemblepp config --write` in the project's folder and commit what it writes"
+    )

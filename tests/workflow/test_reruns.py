@@ -58,7 +58,7 @@ def test_a_run_makes_everything_and_a_second_one_nothing(smoke):
     assert {"linear-linear_regret.png", "uci-nonlinear_regret.pdf", "moderation-moderation_accuracy.png"} <= figures
     assert (results / "tables/uci-best_constant.tex").read_text().count("toprule") == 1
     studies = {"linear", "laws-sphere", "baselines", "varying", "theory", "uci", "moderation"}
-    studies |= {"four-panels", "versus-lmcts", "more-baselines", "frontier", "step-time"}
+    studies |= {"four-panels", "versus-lmcts", "tuning", "frontier", "step-time"}
     assert {path.stem for path in results.glob("datasets/*.nc")} == studies
     report = (results / "report.html").read_text()
     assert "Nothing was left out" in report
@@ -290,7 +290,7 @@ VALUES: dict[str, tuple[str, str, str, Jobs | None]] = {
         'title: "Theory and experiment"',
         shown(lambda study: study.title == "Theory beside experiment"),
     ),
-    "value of a protocol": ("agents", "prior_scale: 1.0", "prior_scale: 2.0", None),
+    "value of a protocol": ("agents", "&driver {prior_scale: 0.1", "&driver {prior_scale: 0.2", None),
     "value of an agent": ("agents", "kind: linear_ts\n", "kind: linear_ts\n    prior_variance: 2.0\n", None),
     "value of an environment": ("environments", "dataset: shuttle", "dataset: shuttle\n    noise: 0.2", None),
     "one more seed": ("studies", "horizon: 150\n        seeds: 2", "horizon: 150\n        seeds: 3", None),

@@ -15,7 +15,7 @@ rule aggregate:
         runtime=30,
     params:
         # not the list of inputs: at paper scale it would not fit on a command line
-        plan=lambda wildcards: canonical_json(plan(CONFIG, wildcards.study)),
+        plan=lambda wildcards: packed(plan(CONFIG, wildcards.study)),
         code=fingerprint("ensemblepp.runs.aggregate"),
     message:
         "aggregate study {wildcards.study}"

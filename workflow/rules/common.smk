@@ -24,7 +24,7 @@ from ensemblepp.report import CODE as PAGE_CODE
 from ensemblepp.report import digest as page_digest
 from ensemblepp.runs import commits, controllers, ledger, page, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
-from ensemblepp.runs.plan import plan
+from ensemblepp.runs.plan import packed, plan
 from ensemblepp.runs.priorities import Priorities
 from ensemblepp.text import precision
 from ensemblepp.warm_start import server as warm_server
@@ -79,6 +79,7 @@ def wanted(_wildcards):
             print(f"error: study '{study}' cannot run: {reason}", file=sys.stderr)
         sys.exit(1)
     config["left_out"] = {STUDIES[study].title: reason for study, reason in missing.items()}
+    config["left_out"] |= {CONFIG.studies[study].title: reason for study, reason in CONFIG.awaiting().items()}
     say_left_out()
     return [
         *(path for study in STUDIES if study not in missing for path in complete(study)),

@@ -30,7 +30,8 @@ def check(options: argparse.Namespace) -> int:
         files = verification.files(place)
         with Progress(max(len(files), 1), f"checking {place}") as progress:
             if place.is_relative_to(FOLDER):
-                findings = list(verification.verify_published(files, progress.step))
+                config = read_files(scale="paper")
+                findings = list(verification.verify_published(config, files, progress.step))
             else:
                 config = read_files(scale=place.parts[1])
                 findings = list(verification.verify(config, files, progress.step))
@@ -78,7 +79,8 @@ def show_agent(options: argparse.Namespace) -> None:
     from ensemblepp.config.loading import read_files
 
     config = read_files()
-    require("name", options.name, config.agents)
+    if options.name not in config.agents:
+        require("name", options.name, config.named_agents)
     require("--environment", options.environment, config.environments)
     resolved = config.agent_for(options.name, options.environment)
     runner = config.runner(options.name)
@@ -121,7 +123,7 @@ def list_names(options: argparse.Namespace) -> None:
     config = read_files()
     named = {
         "studies": {name: f"{study.title} [{', '.join(study.scales)}]" for name, study in config.studies.items()},
-        "agents": {name: f"{agent.label} ({agent.kind})" for name, agent in config.agents.items()},
+        "agents": {name: f"{config.agents[name].label} ({config.agents[name].kind})" for name in config.named_agents},
         "environments": {name: f"{place.title} ({place.kind})" for name, place in config.environments.items()},
         "datasets": {
             **dict.fromkeys(DATASETS, ""),
@@ -141,9 +143,13 @@ def list_names(options: argparse.Namespace) -> None:
 def show_configuration(options: argparse.Namespace) -> None:
     from ensemblepp.config import documentation
     from ensemblepp.config.loading import read_files
+    from ensemblepp.runs import publish
 
-    if options.write:
-        for path in documentation.write_all():
-            print(path)
+    written = documentation.write_all() if options.write else []
     config = read_files()
+    if options.write:
+        # what is published says which of it is out of date
+        written += publish.renew_readme(read_files(scale="paper"))
+    for path in written:
+        print(path)
     print(f"configuration is sound: scale {config.scale}, {len(config.active_studies())} studies")

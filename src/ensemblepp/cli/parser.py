@@ -191,6 +191,13 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command = commands.add_parser("resume", help="start snakemake again as it was last started here, after whatever ended it")
     command.set_defaults(command=running.resume)
 
+    command = commands.add_parser(
+        "tune", help="take each agent's best setting from a study of settings, and write config/tuned.yaml"
+    )
+    command.add_argument("--study", required=True, help="a study whose grid has `settings`, made already")
+    command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
+    command.set_defaults(command=presenting.tune)
+
     command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
     command.add_argument(

@@ -79,6 +79,23 @@ def table(options: argparse.Namespace) -> None:
     save(name, options.dataset, [output(path, [f".{suffix}" for suffix in SUFFIXES]) for path in options.output])
 
 
+def tune(options: argparse.Namespace) -> None:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.runs import tuning
+
+    config = read_files(scale=options.scale)
+    require("--study", options.study, config.active_studies())
+    chosen = tuning.choose(config, options.study)
+    tuning.write(config, chosen)
+    rows = [
+        (environment, agent, f"setting {one['setting']} of {one['of']}", f"regret {one['regret']:g}", str(one["values"]))
+        for environment, choices in chosen.items()
+        for agent, one in choices.items()
+    ]
+    print_rows([("environment", "agent", "best", "mean", "values"), *rows])
+    print(tuning.FILE)
+
+
 def publish(options: argparse.Namespace) -> None:
     from ensemblepp.config.loading import read_files
     from ensemblepp.runs.publish import publish

@@ -86,7 +86,7 @@ def _by_hand(options: argparse.Namespace) -> tuple[dict[str, Any], Path, str]:
     from ensemblepp.runs.fingerprint import fingerprint
 
     config = read_files()
-    for option, allowed in (("environment", config.environments), ("agent", config.agents)):
+    for option, allowed in (("environment", config.environments), ("agent", config.named_agents)):
         if getattr(options, option) is None:
             raise ConfigError(f"--{option}: must be given; it is one of {', '.join(allowed)}")
     parts = options.seeds.split("-")

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from ensemblepp import registry
-from ensemblepp.config import claims, datasets, laws, own_code
+from ensemblepp.config import claims, datasets, laws, own_code, tuning
 from ensemblepp.config.agent_model import AgentModel, PlayingModel
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import (
@@ -38,6 +38,9 @@ FILES = {
     "protocols": "config/agents.yaml",
     "laws": "config/agents.yaml",
     "agents": "config/agents.yaml",
+    "tuning": "config/tuning.yaml",
+    "settings": "config/settings.yaml",
+    "tuned": "config/tuned.yaml",
     "figures": "config/studies.yaml",
     "tables": "config/studies.yaml",
     "studies": "config/studies.yaml",
@@ -51,9 +54,6 @@ CONFIG_FILES = ("config/config.yaml", *dict.fromkeys(FILES.values()))
 MAX_BLOCKS = 200_000
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
-
-#: Run blocks of a study that Snakemake plans in minutes.
-MAX_BLOCKS = 200_000
 
 #: Of figures and tables: a hyphen ends the name of the study, before theirs, in a file's name.
 _ARTEFACT_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -91,6 +91,8 @@ def faults_of(config: Config) -> Iterator[str]:
     yield from _check_laws(config)
     yield from _check_protocols(config)
     yield from _check_agents(config)
+    yield from tuning.faults(config)
+    yield from (f"{FILES['studies']}: {fault}" for fault in tuning.seed_faults(config))
     for kind in ARTEFACTS:
         for name, artefact in getattr(config, kind).items():
             yield from _check_artefact(kind, name, artefact)
@@ -147,8 +149,8 @@ def _check_artefact(kind: str, name: str, artefact: OwnArtefact) -> Iterator[str
 
 
 def _check_agents(config: Config) -> Iterator[str]:
-    for name, agent in config.agents.items():
-        where = f"{FILES['agents']}: agents.{name}"
+    for name in config.declared_agents:
+        agent, where = config.agents[name], f"{FILES['agents']}: agents.{name}"
         if isinstance(agent, CustomAgent):
             layers = {"hyperparameters": agent.hyperparameters}
             layers |= {f"per_environment.{key}": values for key, values in agent.per_environment.items()}
@@ -241,7 +243,7 @@ def _check_class(
 
 def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
     where = f"{FILES['studies']}: studies.{name}"
-    yield from _unknown(f"{where}.agents", study.agents, config.agents)
+    yield from _unknown(f"{where}.agents", study.agents, config.agents, config.named_agents)
     for kind in ARTEFACTS:
         yield from _unknown(f"{where}.{kind}", getattr(study, kind), [*presentable(kind), *getattr(config, kind)])
     known = [name for name in study.agents if name in config.agents]
@@ -252,6 +254,9 @@ def _check_study(config: Config, name: str, study: Study) -> Iterator[str]:
         yield from _alike(f"{place}.environments", "title", titles)
         faults = list(_unknown(f"{place}.environments", grid.environments, config.environments))
         yield from faults
+        yield from _unknown(f"{place}.without", list(grid.without), grid.environments)
+        for environment, agents in grid.without.items():
+            yield from _unknown(f"{place}.without.{environment}", agents, study.agents)
         if not faults and not any(True for _ in _unknown(where, study.agents, config.agents)):
             yield from _partners(config, f"{place}.environments", study.agents, grid.environments)
             spheres = [name for name in grid.environments if isinstance(config.environments[name], LinearSphereEnvironment)]
@@ -330,9 +335,10 @@ def presentable(kind: str) -> list[str]:
     )
 
 
-def _unknown(where: str, names: list[str], known: Collection[str]) -> Iterator[str]:
+def _unknown(where: str, names: list[str], known: Collection[str], told: Collection[str] = ()) -> Iterator[str]:
+    """Names that there are not, or twice; `told` are the known ones that a user is told of, if not all."""
     for name in names:
         if name not in known:
-            yield f"{where}: found '{name}': {one_of(known, name)}"
+            yield f"{where}: found '{name}': {one_of(told or known, name)}"
     if len(set(names)) < len(names):
         yield f"{where}: found {names}: each name only once"

@@ -1,4 +1,5 @@
-"""What is generated from the typed models: the default config.yaml, the JSON schema and the tables of config/README.md.
+"""What is generated: from the typed models the default config.yaml, the JSON schema and the tables of config/README.md; from
+config/tuning.yaml the settings of config/settings.yaml.
 
 `python -m ensemblepp config --write` renews them; a test fails when they are stale.
 """
@@ -7,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
@@ -19,13 +21,16 @@ from ensemblepp.config.claims import Arm, Claim, Evidence, Exhibit, Ledger, Rule
 from ensemblepp.config.datasets import HateSpeech, OwnPosts, Table
 from ensemblepp.config.environments import Environment, LanguageModel
 from ensemblepp.config.laws import OwnLaw
+from ensemblepp.config.loading import read_yaml, typed
 from ensemblepp.config.resolution import Config
 from ensemblepp.config.settings import Settings
 from ensemblepp.config.studies import Grid, OwnArtefact, Study
+from ensemblepp.config.tuning import Chosen, Knob, Space, points
 
 SCHEMA = Path("workflow/schemas/config.schema.json")
 SETTINGS = Path("config/config.yaml")
 README = Path("config/README.md")
+TUNING, SETTINGS_OF_AGENTS = Path("config/tuning.yaml"), Path("config/settings.yaml")
 BEGIN, END = "<!-- generated: python -m ensemblepp config --write -->", "<!-- end of generated part -->"
 
 
@@ -54,6 +59,8 @@ def tables() -> str:
     sections.append(("environments.yaml, `language_models`", [LanguageModel]))
     sections.append(("agents.yaml, `agents`", get_args(get_args(Agent)[0])))
     sections.append(("agents.yaml, `laws`", [OwnLaw]))
+    sections.append(("tuning.yaml, `tuning`", [Space, Knob]))
+    sections.append(("tuned.yaml, `tuned`", [Chosen]))
     sections.append(("studies.yaml, `studies`", [Study, Grid]))
     sections.append(("studies.yaml, `figures` and `tables`", [OwnArtefact]))
     sections.append(("claims.yaml, `claims`", [Claim, Evidence, Arm]))
@@ -68,14 +75,38 @@ def readme(current: str) -> str:
     return pattern.sub(lambda _: f"{BEGIN}\n\n{tables()}\n{END}", current)
 
 
+def settings_of_agents(spaces: Mapping[str, Space]) -> str:
+    """config/settings.yaml: every agent's points of its space."""
+    lines = [
+        "# Written by `python -m ensemblepp config --write` from tuning.yaml: scrambled Sobol points of each agent's space.",
+        "settings:",
+    ]
+    for name, settings in points(spaces).items():
+        lines += [f"  {name}:", *(f"    - {_flow(values)}" for values in settings)]
+    return "\n".join(lines) + "\n"
+
+
+def _flow(values: Any) -> str:
+    """A value as YAML on one line."""
+    return yaml.safe_dump(values, default_flow_style=True, sort_keys=False, width=10_000).strip()
+
+
 def write_all() -> list[Path]:
-    """Renew the schema and the tables; write config.yaml only where there is none, since its values are the user's."""
+    """Renew the schema and the tables; write config.yaml only where there is none, since its values are the user's.
+
+    Raises:
+        ConfigError: config/tuning.yaml, from which config/settings.yaml is made, is not sound.
+    """
     SCHEMA.write_text(schema(), encoding="utf-8")
     README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
     written = [SCHEMA, README]
     if not SETTINGS.exists():
         SETTINGS.write_text(settings(), encoding="utf-8")
         written.append(SETTINGS)
+    if TUNING.exists():
+        spaces = typed(read_yaml(TUNING)).tuning
+        SETTINGS_OF_AGENTS.write_text(settings_of_agents(spaces), encoding="utf-8")
+        written.append(SETTINGS_OF_AGENTS)
     return written
 
 

@@ -29,15 +29,24 @@ def load(values: Mapping[str, Any]) -> Config:
     Raises:
         ConfigError: one line per fault: file, key, value and what is allowed.
     """
-    try:
-        config = Config.model_validate(dict(values))
-    except ValidationError as error:
-        raise ConfigError("\n".join(in_words(fault) for fault in error.errors())) from None
+    config = typed(values)
     # what a study needs can be told of sound ones only
     faults = list(faults_of(config)) or list(presentation.faults(config, FILES["studies"]))
     if faults:
         raise ConfigError("\n".join(faults))
     return config
+
+
+def typed(values: Mapping[str, Any]) -> Config:
+    """The configuration, its types alone checked: names may be unknown, and values may not fit each other.
+
+    Raises:
+        ConfigError: as of `load`.
+    """
+    try:
+        return Config.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigError("\n".join(in_words(fault) for fault in error.errors())) from None
 
 
 def read_files(folder: str | Path = ".", **overrides: Any) -> Config:

@@ -6,9 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from ensemblepp import devices, figures, registry, tables
+from ensemblepp.analysis.setting_names import setting_name, setting_of
 from ensemblepp.claims import writing
 from ensemblepp.config import own_code
 from ensemblepp.config.agent_model import PlayingModel
@@ -21,6 +22,7 @@ from ensemblepp.config.laws import OwnLaw, written_out
 from ensemblepp.config.neural_agents import NeuralAgentModel
 from ensemblepp.config.settings import Settings
 from ensemblepp.config.studies import Grid, OwnArtefact, Study
+from ensemblepp.config.tuning import TUNED, Chosen, Setting, Space, with_choices, with_values
 from ensemblepp.data.sources import MIRROR_VARIABLE
 from ensemblepp.engines.choice import engine_name
 from ensemblepp.errors import ConfigError, one_of
@@ -56,6 +58,11 @@ class Config(Settings):
     )
     laws: dict[str, OwnLaw] = Field({})
     agents: dict[str, Agent] = Field({})
+    tuning: dict[str, Space] = Field({})
+    settings: dict[str, list[Setting]] = Field({}, description="of agents under tuning; `config --write` renews them")
+    tuned: dict[str, dict[str, Chosen]] = Field(
+        {}, description="environment -> agent under tuning -> the setting that is best there; `tune` writes them"
+    )
     figures: dict[str, OwnArtefact] = Field({})
     tables: dict[str, OwnArtefact] = Field({})
     studies: dict[str, Study] = Field({})
@@ -64,6 +71,41 @@ class Config(Settings):
     claims: dict[str, Claim] = Field({})
 
     _resolved: dict[tuple[str, str], ResolvedAgent] = PrivateAttr(default_factory=dict)
+    _declared: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="after")
+    def _with_settings(self) -> Config:
+        """Agents that follow from those under `tuning`, and settings among the agents of studies that ask for them."""
+        self._declared = tuple(self.agents)
+        for name, base in [(name, self.agents[name]) for name in self.tuning if name in self.agents]:
+            choices = {place: self.tuned[place][name] for place in self.tuned if self._chosen(name, place)}
+            try:
+                for place, values in enumerate(self.settings.get(name, ())):
+                    label = f"{base.label}, setting {place}"
+                    self.agents.setdefault(setting_name(name, place), with_values(base, values, label))
+                tuned = with_choices(base, choices, f"{base.label} (tuned)")
+            except (ValidationError, AttributeError):
+                continue  # said by `tuning.faults`
+            self.agents.setdefault(f"{name}{TUNED}", tuned)
+        for name, study in self.studies.items():
+            count = study.scales[self.scale].settings if self.scale in study.scales else 0
+            played = [
+                setting_name(agent, place)
+                for agent in study.agents
+                for place in range(min(count, len(self.settings.get(agent, ()))))
+            ]
+            self.studies[name] = study.model_copy(update={"agents": [*study.agents, *played]})
+        return self
+
+    @property
+    def named_agents(self) -> list[str]:
+        """All agents but those that play settings, of which there are hundreds."""
+        return [name for name in self.agents if not setting_of(name)]
+
+    @property
+    def declared_agents(self) -> tuple[str, ...]:
+        """The agents of the configuration files, without those that follow from `tuning`."""
+        return self._declared
 
     # ------------------------------------------------------------------------------------------------ resolving
 
@@ -84,8 +126,40 @@ class Config(Settings):
         return self.datasets[dataset].published if dataset in self.datasets else dataset
 
     def active_studies(self) -> dict[str, Study]:
-        """The studies that the present scale runs."""
-        return {name: study for name, study in self.studies.items() if self.scale in study.scales}
+        """The studies that the present scale runs, but for those that await values."""
+        return {name: study for name, study in self.studies.items() if self.scale in study.scales and not self.awaits(name)}
+
+    def awaiting(self) -> dict[str, str]:
+        """The studies of the present scale that cannot be run before agents are tuned, and why."""
+        asked = (name for name, study in self.studies.items() if self.scale in study.scales)
+        return {name: reason for name in asked if (reason := self.awaits(name))}
+
+    def awaits(self, study: str) -> str:
+        """Why a study of the present scale cannot be run before agents are tuned; empty if it can."""
+        agents, environments = self.studies[study].agents, self.studies[study].scales[self.scale].environments
+        pairs = [(agent, place) for agent in agents for place in environments if self.takes_part(study, agent, place)]
+        return next(filter(None, (self.untuned(*pair) for pair in pairs)), "")
+
+    def _chosen(self, agent: str, environment: str) -> bool:
+        """Whether values are chosen, at the paper's scale or at this one: what a few rounds chose holds for these alone."""
+        choices = self.tuned.get(environment, {})
+        return agent in choices and choices[agent].scale in ("paper", self.scale)
+
+    def untuned(self, agent: str, environment: str) -> str:
+        """Why an agent cannot be played in an environment before it is tuned; empty if it can."""
+        base = agent.removesuffix(TUNED)
+        if base == agent or base not in self.tuning or agent in self._declared or self._chosen(base, environment):
+            return ""
+        playing = (
+            (name, scale)
+            for name, study in self.studies.items()
+            for scale, grid in study.scales.items()
+            if grid.settings and base in study.agents and environment in grid.environments
+        )
+        name, scale = max(playing, key=lambda found: found[1] == "paper", default=("", ""))
+        how = f"make study '{name}' at scale {scale}, then `python -m ensemblepp tune --study {name} --scale {scale}`"
+        none = "no study plays its settings there; declare one whose grid has `settings` in config/studies.yaml"
+        return f"no values are chosen yet for agent '{agent}' in environment '{environment}': {how if name else none}"
 
     def agent_for(self, agent: str, environment: str) -> ResolvedAgent:
         """An agent in one environment; a pair is its agent with one law in each role.
@@ -131,10 +205,15 @@ class Config(Settings):
             (environment, agent, size, first): self.block(environment, self.runner(agent), size, grid.horizon, first, last)
             for environment in grid.environments
             for agent in self.studies[study].agents
-            if self.plays(agent, environment)
+            if self.takes_part(study, agent, environment)
             for size in self.sizes(self.runner(agent), grid)
             for first, last in grid.seed_blocks()
         }
+
+    def takes_part(self, study: str, agent: str, environment: str) -> bool:
+        """Whether an agent of a study is played in one of its environments at the present scale."""
+        left_out = self.studies[study].scales[self.scale].without.get(environment, [])
+        return self.plays(agent, environment) and not {agent, (setting_of(agent) or (agent,))[0]} & {*left_out}
 
     def plays(self, agent: str, environment: str) -> bool:
         """Whether an agent reads what an environment gives: features, or the tokens of a text."""
@@ -183,12 +262,15 @@ class Config(Settings):
         Raises:
             ConfigError: there is no such environment or agent, the agent has no such ensemble size, or nothing would be run.
         """
-        for key, name in (("environments", environment), ("agents", agent)):
-            if name not in getattr(self, key):
-                raise ConfigError(f"found '{name}': {one_of(getattr(self, key), name, f'{key}: ')}")
+        if environment not in self.environments:
+            raise ConfigError(f"found '{environment}': {one_of(self.environments, environment, 'environments: ')}")
+        if agent not in self.agents:
+            raise ConfigError(f"found '{agent}': {one_of(self.named_agents, agent, 'agents: ')}")
         if not self.plays(agent, environment):
             reads, gives = self.agents[self.runner(agent)].reads, self.environments[environment].gives
             raise ConfigError(f"agent '{agent}' reads {reads}: environment '{environment}' gives {gives}")
+        if reason := self.untuned(agent, environment):
+            raise ConfigError(reason)
         has_ensemble = self.agents[self.runner(agent)].ensemble
         if has_ensemble != (ensemble_size > 0) or ensemble_size > MAX_WIDTH:
             allowed = f"1 to {MAX_WIDTH}" if has_ensemble else "0, since it has no ensemble"

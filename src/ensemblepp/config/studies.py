@@ -21,6 +21,12 @@ class Grid(Model):
     horizon: Horizon = Field(description="T, rounds per run")
     seeds: Count | list[Annotated[int, Field(ge=0)]] = Field(description="a number n (seeds 0..n-1) or a list")
     ensemble_sizes: list[EnsembleSize] = Field([8], min_length=1, description="M")
+    without: dict[str, list[str]] = Field(
+        {}, description="environment -> agents that are left out there, since they take too long; their settings are, too"
+    )
+    settings: Annotated[int, Field(ge=0)] = Field(
+        0, description="of each agent's settings (tuning.yaml), how many are played beside it, from the first; at most all"
+    )
     seeds_per_block: Annotated[int, Field(ge=1, le=MAX_BLOCK)] = Field(
         10, description="seeds simulated together: one file, one job"
     )

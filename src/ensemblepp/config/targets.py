@@ -20,7 +20,7 @@ def faults_of_wildcards(config: Config, target: str, wildcards: Mapping[str, str
     known = {
         "study": config.active_studies(),
         "environment": config.environments,
-        "agent": config.agents,
+        "agent": config.agents if wildcards.get("agent") in config.agents else config.named_agents,
         "dataset": [*registry.DATASETS, *config.datasets],
         "model": config.language_models,
     }
@@ -51,6 +51,9 @@ def unknown(config: Config, target: str, rules: Collection[str]) -> str:
     scale = _SCALE.match(target)
     if scale and scale[1] != config.scale:
         return f"target '{target}': the scale is '{config.scale}'; add --config scale={scale[1]}"
+    for name, reason in config.awaiting().items():
+        if target in (name, f"study_{name.replace('-', '_')}"):
+            return f"target '{target}': {reason}"
     studies = {f"study_{name.replace('-', '_')}": name for name in config.active_studies()}
     files = [path for study in studies.values() for path in config.files(study)] if "/" in target else []
     # a study goes by its own name too

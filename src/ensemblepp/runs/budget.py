@@ -1,8 +1,9 @@
 """What the missing runs of all studies would take, carried on from runs that are recorded here, whatever their scale.
 
-A record is used for a block that differs from it in horizon, seeds and ensemble size alone: the nearest ensemble size, then the
-longest run. Without such a record, one of the same agent in another environment of the kind is, made larger by as much as the
-decision set is. Time grows with rounds and seeds; of agents whose rounds get longer nothing is said but for equal horizons.
+A record is used for a block that differs from it in horizon, seeds, ensemble size and options that cost nothing: the nearest
+ensemble size, then the longest run. Without such a record, one of the same agent in another environment of the kind is, made
+larger by as much as the decision set is. Time grows with rounds and seeds; of agents whose rounds get longer nothing is said
+but for equal horizons.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from ensemblepp.trajectory import stored_rounds, stores_actions
 
 #: Agents whose rounds get longer, by kind (`cost_degree` of their classes, which cannot be read without loading them).
 GROWING = frozenset({"lmcts"})
+
+#: Options of agents that change what is computed with and not how long it takes.
+FREE = frozenset(
+    ("prior_scale", "posterior_scale", "perturbation_scale", "learning_rate", "weight_decay", "epsilon", "exploration", "ridge")
+) | {"rate", "temperature", "prior_variance", "noise"}
 
 #: Bytes of a run file beside its numbers: HDF5's own, names, specification.
 STRUCTURE = 45_000
@@ -158,9 +164,17 @@ def records(results: str | Path) -> Iterator[Record]:
                 continue
 
 
+def costs_alike(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification without what costs nothing: the agent's name, and the options of `FREE`."""
+    agent = {key: value for key, value in spec["agent"].items() if key != "name"}
+    options = {key: value for key, value in agent["options"].items() if key not in FREE}
+    return {**spec, "agent": agent | {"options": options}}
+
+
 def _run(spec: Mapping[str, Any]) -> str:
     """All of a specification but what a record may differ in."""
-    return canonical_json({key: value for key, value in spec.items() if key not in ("ensemble_size", "horizon", "seeds")})
+    kept = costs_alike(spec).items()
+    return canonical_json({key: value for key, value in kept if key not in ("ensemble_size", "horizon", "seeds")})
 
 
 def _agent(spec: Mapping[str, Any]) -> str:

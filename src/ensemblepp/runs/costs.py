@@ -13,6 +13,7 @@ from ensemblepp.config.resolution import Config
 from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.pool import Pool
 from ensemblepp.runs.block import build
+from ensemblepp.runs.budget import costs_alike
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_json, write_json
 
@@ -23,8 +24,8 @@ ROUNDS = (200, 300, 400)
 def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambda name: None) -> str:
     """CPU hours of the blocks of `study` that do not exist, in words; what they need if their data are not here.
 
-    Blocks that differ in their seeds alone cost the same, and one of them is measured. What is said is kept for `recorded`.
-    `on_block` is told which block is measured next.
+    Blocks that differ in their seeds and in options that cost nothing cost the same, and one of them is measured. What is said
+    is kept for `recorded`. `on_block` is told which block is measured next.
     """
     missing = [block for block in config.blocks(study) if not Path(block.path).exists()]
     if not missing:
@@ -50,7 +51,7 @@ def _hours(blocks: Sequence[Block], on_block: Callable[[str], None]) -> float:
     total = 0.0
     for block in blocks:
         first, last = block.spec["seeds"]
-        alike = canonical_json(block.spec | {"seeds": last - first})
+        alike = canonical_json(costs_alike(block.spec) | {"seeds": last - first})
         if alike not in seconds:
             on_block(block.path)
             seconds[alike] = block_seconds(block)

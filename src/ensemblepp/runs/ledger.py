@@ -40,9 +40,12 @@ def plan(config: Config, left_out: Mapping[str, str], *, existing: bool = False)
         study: f"study '{study}' is not made yet" for study, path in there.items() if existing and not Path(path).exists()
     }
     named = [evidence.study for claim in config.claims.values() for evidence in claim.evidence.values()]
+    awaiting = config.awaiting()
     for study in dict.fromkeys(named):
         if study not in config.studies:
             absent[study] = f"there is no study '{study}' in config/studies.yaml yet"
+        elif study in awaiting:
+            absent[study] = awaiting[study]
         elif study in left_out:
             absent[study] = f"study '{study}' is left out: {left_out[study]}"
         elif study not in there:

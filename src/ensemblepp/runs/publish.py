@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ import xarray as xr
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
 from ensemblepp.runs.costs import recorded
+from ensemblepp.runs.differences import differences
+from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_dataset, read_json, write_dataset, write_json
 
 FOLDER = "results/paper-scale"
@@ -76,8 +79,54 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
             shutil.copyfile(source, folder / "claims" / source.name)
     provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
     write_json(provenance, folder / "provenance.json")
-    (folder / "README.md").write_text(_readme(config, provenance), encoding="utf-8")
+    renew_readme(config, folder)
     return complete
+
+
+def outdated(config: Config, datasets: Iterable[Path]) -> dict[str, str]:
+    """Published datasets of studies that the configuration would not make any more, and each one's first difference in words.
+
+    Compared are runs, and of each the options that both sides state: others came or went with the code, and a new one's
+    default is what was played before.
+
+    Raises:
+        ResultError: a published dataset is damaged, or holds no specifications.
+    """
+    studies = config.active_studies()
+    found = {}
+    for path in datasets:
+        if path.stem in studies:
+            held = json.loads(read_dataset(path, finite=(), holds=("specs",)).attrs["specs"])
+            reason = next(_changes([Block(config.results, spec) for spec in held], config.blocks(path.stem)), None)
+            found |= {path.stem: reason} if reason else {}
+        else:
+            found[path.stem] = f"scale {config.scale} has no such study"
+    return found
+
+
+def _changes(held: Sequence[Block], wanted: Sequence[Block]) -> Iterator[str]:
+    """Why runs that were published are not those that are asked for."""
+    were, are = ({block.path: block.spec for block in blocks} for blocks in (held, wanted))
+    yield from (f"holds {path}" for path in sorted(were.keys() - are.keys()))
+    yield from (f"without {path}" for path in sorted(are.keys() - were.keys()))
+    for path in sorted(were.keys() & are.keys()):
+        for part in ("environment", "agent"):
+            before, now = were[path][part]["options"], are[path][part]["options"]
+            both = [key for key in before if key in now]
+            changed = differences({key: before[key] for key in both}, {key: now[key] for key in both})
+            yield from (f"{path}: {part}.options.{change}" for change in changed)
+
+
+def renew_readme(config: Config, folder: str | Path = FOLDER) -> list[Path]:
+    """Write the README.md of what was published anew, as after a change of the configuration; nothing where nothing is."""
+    folder = Path(folder)
+    if not (folder / "provenance.json").exists():
+        return []
+    provenance = read_json(folder / "provenance.json", "take it from git again")
+    (folder / "README.md").write_text(
+        readme(config, provenance, outdated(config, sorted(folder.glob("datasets/*.nc")))), encoding="utf-8"
+    )
+    return [folder / "README.md"]
 
 
 def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
@@ -175,7 +224,8 @@ def _invocations(scale: str) -> list[dict]:
         raise ResultError(f"{path}: a line of it is no JSON; delete that line") from error
 
 
-def _readme(config: Config, provenance: dict) -> str:
+def readme(config: Config, provenance: dict, outdated: Mapping[str, str]) -> str:
+    """What was published, what of it the configuration would make with other values, and what it took."""
     lines = [
         f"# Results at scale `{config.scale}`",
         "",
@@ -195,6 +245,9 @@ def _readme(config: Config, provenance: dict) -> str:
             for artefact in getattr(study, kind)
         ]
         lines.append(f"| {study.title} | {facts['seeds']} | {facts['horizon']:,} | {', '.join(links)} |")
+    if outdated:
+        lines += ["", "Made under values that the configuration has changed since, and not run again yet:", ""]
+        lines += [f"* {config.studies[name].title} (`{name}`): {reason}." for name, reason in outdated.items()]
     if provenance["not_run"]:
         lines += ["", "Not run at this scale yet:", ""]
         for name, cost in provenance["not_run"].items():

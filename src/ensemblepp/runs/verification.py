@@ -19,6 +19,7 @@ from ensemblepp.errors import EnsembleError, ResultError
 from ensemblepp.runs.aggregate import read_block
 from ensemblepp.runs.differences import differences
 from ensemblepp.runs.fingerprint import fingerprint
+from ensemblepp.runs.publish import outdated
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_dataset, read_json
 
@@ -71,12 +72,20 @@ def verify(config: Config, paths: Iterable[Path], on_file: Callable[[], None] = 
         on_file()
 
 
-def verify_published(paths: Iterable[Path], on_file: Callable[[], None] = lambda: None) -> Iterator[Finding]:
-    """What is broken of files that were published: of them no more is known here than whether they are whole."""
+def verify_published(config: Config, paths: Iterable[Path], on_file: Callable[[], None] = lambda: None) -> Iterator[Finding]:
+    """What is broken of files that were published, and which datasets were made under values that are changed since.
+
+    Args:
+        config: the configuration, at the scale that was published.
+        paths: below `publish.FOLDER`.
+        on_file: called after each.
+    """
     for path in paths:
         reason = _damage(path)
         if reason:
             yield Finding(path, "broken", reason)
+        elif path.suffix == ".nc" and (changed := outdated(config, [path])):
+            yield Finding(path, "stale", changed[path.stem])
         on_file()
 
 
