@@ -17,7 +17,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import json
-import resource
+import re
 import subprocess
 import tempfile
 import time
@@ -242,7 +242,8 @@ def job(name: str, folder: Path, count: int) -> None:
     output = folder / f"job-{count}/posts.nc"
     settings = {"pooling": MODELS[name][1], "max_tokens": 512}
     embed_posts(folder / "posts.nc", output, folder=folder / name, posts=count, **settings)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    # not of `resource`: what the process that started this one took counts there
+    print(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])
 
 
 def main() -> None:
