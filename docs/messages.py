@@ -1,4 +1,4 @@
-"""The example of docs/moderation.md: 240 made-up messages to a shop for garden tools, a third of them advertising.
+"""The example of docs/moderation.md: 240 made-up messages to a shop for garden tools, half of them advertising.
 
     python docs/messages.py
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 OUTPUT = Path(__file__).with_name("messages.csv")
 
-CUSTOMERS, ADVERTISERS = 160, 80
+CUSTOMERS, ADVERTISERS = 120, 120
 
 _TOOLS = [
     "rake",

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ensemblepp.arguments import MAX_THREADS, Parser, folder, mapping, output, plan, specification, user_error, whole
+from ensemblepp.arguments import MAX_THREADS, Parser, finite, folder, mapping, output, plan, specification, user_error, whole
 from ensemblepp.errors import ConfigError, DataError, EnsembleError, in_lines, one_of
 
 #: What `list` shows.
@@ -22,6 +22,9 @@ LISTED = ("studies", "agents", "environments", "datasets", "language_models", "l
 #: What `quickstart` compares, the yardstick first, and with which ensembles.
 QUICK_AGENTS, QUICK_SIZES = ("ts", "ensemble++-only-gaussian-sphere", "ensemble-sampling"), (2, 8, 32)
 QUICK_ENVIRONMENT = "finite-d10-100"
+
+#: What `moderate` compares: values under which agents learn from embeddings.
+MODERATING_AGENTS = ("ensemble++-text", "greedy-text")
 
 #: The greatest number that an option takes; what is sensible is known to those who use it.
 LARGEST = 2**63 - 1
@@ -36,8 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status. A fault that the user can mend is one line, without a traceback."""
     options = _parser().parse_args(arguments)
     _settle_surroundings(options.threads)
-    if options.command not in (_language_model, _retrieve):
-        # the hub's client reads it when it is loaded; what is asked of the hub is asked by those two alone
+    if options.command not in (_language_model, _retrieve, _moderate):
+        # the hub's client reads it when it is loaded; what is asked of the hub is asked by those alone
         os.environ["HF_HUB_OFFLINE"] = "1"
     # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
     here = str(Path.cwd())
@@ -112,6 +115,31 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, default=Path("quickstart.png"), help=".pdf or .png to write (default quickstart.png)"
     )
     command.set_defaults(command=_quickstart)
+
+    command = commands.add_parser(
+        "moderate",
+        help="replay labelled posts of your own as a stream: decisions with their uncertainty, and a page about them",
+    )
+    command.add_argument("posts", type=Path, metavar="POSTS", help="a .csv, .parquet or .jsonl file, a row for every post")
+    command.add_argument("--text-column", required=True, metavar="NAME", help="the column of the posts")
+    words = "the column of the labels: yes or no, true or false, 1 or 0, where 1 is a post to be blocked; or scores"
+    command.add_argument("--label-column", required=True, metavar="NAME", help=words)
+    words = "labels are scores, and a post is to be blocked whose score is above this"
+    command.add_argument("--threshold", type=finite, metavar="SCORE", help=words)
+    words = "publish or block (default); or remove the post, or have a person review it"
+    command.add_argument("--actions", choices=["publish_or_block", "remove_or_review"], default="publish_or_block", help=words)
+    words = "the frozen model that embeds posts, of `list language_models` (default minilm)"
+    command.add_argument("--language-model", default="minilm", metavar="NAME", help=words)
+    words = "how embeddings are given to agents: as they are (default), of norm 1, or features of mean 0 and variance 1"
+    command.add_argument("--scaling", choices=["none", "unit", "standardise"], default="none", help=words)
+    words = f"neural agents, of `list agents` (default {' '.join(MODERATING_AGENTS)})"
+    command.add_argument("--agents", nargs="+", default=list(MODERATING_AGENTS), metavar="NAME", help=words)
+    command.add_argument("--ensemble-size", type=whole(1, LARGEST), default=8, help="M (default 8)")
+    command.add_argument("--seeds", type=whole(1, LARGEST), default=1, help="orders of the posts (default 1)")
+    command.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto (default), cpu or cuda")
+    words = "folder to make, for report.html, decisions.csv and what a second start goes on from (default: POSTS-moderation)"
+    command.add_argument("--output", type=Path, metavar="FOLDER", help=words)
+    command.set_defaults(command=_moderate)
 
     command = commands.add_parser("simulate", help="run one block of seeds and write its run file")
     command.add_argument("--environment", help="name in config/environments.yaml")
@@ -312,6 +340,42 @@ def _quickstart(options: argparse.Namespace) -> None:
     )
     dataset.bandit.plot().savefig(options.output)
     print(options.output)
+
+
+def _moderate(options: argparse.Namespace) -> None:
+    place = options.output or Path(f"{options.posts.name.partition('.')[0]}-moderation")
+    folder(place)
+    for name in ("decisions.csv", "report.html"):
+        if (place / name).is_dir():
+            raise ConfigError(f"--output: '{place / name}' is a folder; name another with --output")
+    if (place / "decisions.csv").exists():
+        raise ConfigError(f"--output: '{place / 'decisions.csv'}' exists: delete it, or name another folder with --output")
+
+    from ensemblepp.runs.moderate import PAGE, TABLE, WORK, moderate
+
+    found = moderate(
+        options.posts,
+        text=options.text_column,
+        label=options.label_column,
+        threshold=options.threshold,
+        agents=options.agents,
+        language_model=options.language_model,
+        scaling=options.scaling,
+        actions=options.actions,
+        ensemble_size=options.ensemble_size,
+        seeds=options.seeds,
+        folder=place / WORK,
+        device=options.device,
+    )
+    found.write(place)
+    columns = [name for name in found.summary.columns if name.startswith("accuracy")]
+    rows = (
+        (who, *(f"{share:.1%}" for share in shares))
+        for who, *shares in found.summary[["who", *columns]].itertuples(index=False)
+    )
+    _print_rows([("", *columns), *rows])
+    print(place / TABLE)
+    print(place / PAGE)
 
 
 def _simulate(options: argparse.Namespace) -> None:

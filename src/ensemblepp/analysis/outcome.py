@@ -43,9 +43,9 @@ class Stream(NamedTuple):
 def decided(found: xr.Dataset, stream: Stream, agent: str) -> pd.DataFrame:
     """A row for every decision of an agent, in the order of seeds and rounds.
 
-    Columns: agent, seed, round (from 1), row (of the file, from 0), label (1: to be blocked), decision, right, value and spread of
-    both actions, and doubt: the chance that the other action would have gained more, by what the agent believed then, taking its
-    beliefs about the two for normal and independent; NaN of agents that have no spread.
+    Columns: agent, seed, round (from 1), row (of the file, from 0), label (1: to be blocked), decision, right, value and spread
+    of both actions, and doubt: the chance that the other action would have gained more, by what the agent believed then, taking
+    its beliefs about the two for normal and independent; NaN of agents that have no spread.
 
     Args:
         found: `item` and `action` (seed, round), `value` and `spread` (seed, round, action).
@@ -88,29 +88,33 @@ def closeness(decisions: pd.DataFrame, words: tuple[str, str]) -> np.ndarray:
     return np.where(decisions["doubt"].isna(), values.abs(), (decisions["doubt"] - 0.5).abs())
 
 
-def second_half(decisions: pd.DataFrame) -> pd.DataFrame:
-    return decisions[decisions["round"] > decisions["round"].max() // 2]
+def middle(dataset: xr.Dataset) -> int:
+    """The stored round that is nearest to half the horizon: the second half begins after it."""
+    times = dataset["time"].values
+    return int(times[np.abs(times - dataset.attrs["horizon"] / 2).argmin()])
 
 
-def handed_over(decisions: pd.DataFrame, words: tuple[str, str]) -> pd.DataFrame:
-    """Accuracy in the second half if a person, who is always right, decides the most doubtful posts; a row for every agent."""
+def handed_over(decisions: pd.DataFrame, words: tuple[str, str], after: int) -> pd.DataFrame:
+    """Accuracy after a round if a person, who is always right, decides the most doubtful posts; a row for every agent."""
     import pandas as pd
 
     rows = []
-    for agent, mine in second_half(decisions).groupby("agent", sort=False):
+    for agent, mine in decisions[decisions["round"] > after].groupby("agent", sort=False):
         order = np.argsort(closeness(mine, words), kind="stable")
         right = mine["right"].values[order]
         handed = [round(share * len(right)) for share in HANDED]
-        rows.append({"agent": agent} | {f"{s:.0%}": (n + right[n:].sum()) / len(right) for s, n in zip(HANDED, handed, strict=True)})
+        rows.append(
+            {"agent": agent} | {f"{s:.0%}": (n + right[n:].sum()) / len(right) for s, n in zip(HANDED, handed, strict=True)}
+        )
     return pd.DataFrame(rows)
 
 
 def summary(dataset: xr.Dataset) -> pd.DataFrame:
     """A row for every agent, for the best constant action and for a supervised fit: means over seeds, at the horizon.
 
-    Columns: who, accuracy, accuracy in the second half, how often action 1 was taken, free posts on which action 0 was, other posts
-    on which action 1 was; with reviews, also how many a fixed threshold on the supervised fit, and random review, would need to
-    be as accurate.
+    Columns: who, accuracy, accuracy in the second half (after `middle`), how often action 1 was taken, free posts on which
+    action 0 was, other posts on which action 1 was; with reviews, also how many a fixed threshold on the supervised fit, and
+    random review, would need to be as accurate.
 
     Args:
         dataset: a study's, of one moderation environment with a supervised ceiling.
@@ -119,14 +123,13 @@ def summary(dataset: xr.Dataset) -> pd.DataFrame:
 
     environment = str(dataset["environment"].values[0])
     words = moderation.wording(dataset, environment)
-    half = int(np.abs(dataset["time"].values - dataset.attrs["horizon"] / 2).argmin())
+    half = middle(dataset)
     rows = []
     for name, (regret, optimal) in _policies(dataset, environment).items():
         counts = moderation.decisions(dataset, environment, regret, optimal)
         accuracy = moderation.accuracy(dataset, environment, regret, optimal)
         right = (accuracy * dataset["time"]).transpose("seed", "time")
-        last, middle = dataset["time"].values[[-1, half]]
-        late = (right[:, -1] - right[:, half]) / (last - middle) if last > middle else accuracy.isel(time=-1)
+        late = (right.isel(time=-1) - right.sel(time=half)) / (dataset.attrs["horizon"] - half)
         free_wrong, other_wrong = _wrong(words)
         row = {
             "who": name,
@@ -138,7 +141,7 @@ def summary(dataset: xr.Dataset) -> pd.DataFrame:
         }
         if words.reviews:
             missed = counts.missed.isel(time=-1).transpose("seed")
-            row |= {f"reviews of a {key}": _mean(of(dataset, environment, missed)) for key, of in moderation.BASELINES.items()}
+            row |= {f"reviews, {key}": _mean(of(dataset, environment, missed)) for key, of in moderation.BASELINES.items()}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -163,7 +166,7 @@ def _taken(words: moderation.Wording) -> str:
 
 
 def _wrong(words: moderation.Wording) -> tuple[str, str]:
-    return ("removed by mistake", "reviewed and removed") if words.reviews else ("blocked by mistake", "published by mistake")
+    return ("removed by mistake", "reviewed in vain") if words.reviews else ("blocked by mistake", "published by mistake")
 
 
 def _mean(values: xr.DataArray) -> float:

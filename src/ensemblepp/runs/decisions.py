@@ -80,7 +80,9 @@ def _played(
         choice = agent.act(offered)
         features = agent.tensor(offered.features)
         with torch.no_grad():
-            value[:, step], spread[:, step] = (said.cpu().numpy() for said in (agent.expected(features), agent.spread(features)))
+            value[:, step], spread[:, step] = (
+                said.cpu().numpy() for said in (agent.expected(features), agent.spread(features))
+            )
         if choices is not None:
             choice = offered.choose(choices[:, step, None])
         action[:, step] = choice.index[:, 0]

@@ -53,6 +53,8 @@ class Moderated:
         dataset: the comparison, as `compare` gives it.
         about: what was played, in words, for the page.
         texts: the post of every row that `decisions` names.
+        words: the two actions'.
+        after: the round after which the second half begins.
     """
 
     summary: pd.DataFrame
@@ -62,6 +64,7 @@ class Moderated:
     about: dict[str, str]
     texts: dict[int, str]
     words: tuple[str, str]
+    after: int
 
     def write(self, folder: str | Path) -> None:
         """Write `report.html` and `decisions.csv` to a folder, which is made.
@@ -71,7 +74,8 @@ class Moderated:
         """
         folder = writable(folder)
         with atomic_path(folder / PAGE) as temporary:
-            page = moderation_page.page(self.about, self.summary, self.handed_over, self.decisions, self.texts, self.words)
+            late = self.decisions[self.decisions["round"] > self.after]
+            page = moderation_page.page(self.about, self.summary, self.handed_over, late, self.texts, self.words)
             temporary.write_text(page, encoding="utf-8")
         with atomic_path(folder / TABLE) as temporary:
             self.decisions.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
@@ -151,6 +155,7 @@ def moderate(
             ]
     import pandas as pd
 
+    warm_up = max(block.spec["agent"]["options"]["warm_up"] for block, _ in blocks)
     decided = pd.concat(tables, ignore_index=True)
     about = {
         "file": Path(file).name,
@@ -160,9 +165,12 @@ def moderate(
         "actions": " or ".join(words[::-1]),
         "orders of the posts": str(dataset.sizes["seed"]),
         "ensemble size": str(ensemble_size),
+        "learning": f"agents begin to learn after {warm_up} posts",
     }
     texts = dict(zip(found.row.tolist(), found.text.tolist(), strict=True))
-    return Moderated(outcome.summary(dataset), decided, outcome.handed_over(decided, words), dataset, about, texts, words)
+    after = outcome.middle(dataset)
+    handed = outcome.handed_over(decided, words, after)
+    return Moderated(outcome.summary(dataset), decided, handed, dataset, about, texts, words, after)
 
 
 def writable(folder: str | Path) -> Path:

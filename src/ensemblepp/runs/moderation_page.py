@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ensemblepp.analysis import outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     import pandas as pd
 
@@ -28,15 +28,15 @@ def page(
 
     Args:
         about: what was played, in words.
-        summary, handed_over, decisions: as of `runs.moderate.Moderated`.
+        summary, handed_over: as of `runs.moderate.Moderated`.
+        decisions: the same, of the second half.
         texts: row -> post.
         words: the two actions'.
     """
     first = decisions[decisions["agent"] == decisions["agent"].iloc[0]]
-    late = outcome.second_half(first)
-    order = outcome.closeness(late, words).argsort(kind="stable")[:SHOWN]
+    order = outcome.closeness(first, words).argsort(kind="stable")[:SHOWN]
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in about.items())
-    posts = "".join(_post(row, texts[row["row"]], words) for row in late.iloc[order].to_dict("records"))
+    posts = "".join(_post(row, texts[row["row"]], words) for row in first.iloc[order].to_dict("records"))
     return _PAGE.format(
         title=escape(about["file"]),
         facts=facts,
@@ -50,13 +50,18 @@ def page(
 
 def _table(table: pd.DataFrame) -> str:
     head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in table.columns)
-    rows = "".join(f"<tr>{_cells(values)}</tr>" for values in table.itertuples(index=False))
+    rows = "".join(f"<tr>{_cells(row)}</tr>" for row in table.to_dict("records"))
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
 
-def _cells(values: Iterable[object]) -> str:
-    """Shares as percentages, counts as they are."""
-    shown = [value if isinstance(value, str) else f"{value:.1%}" if value <= 1 else f"{value:,.0f}" for value in values]
+def _cells(row: Mapping[str, object]) -> str:
+    """Accuracies as percentages, counts as whole numbers."""
+    shown = []
+    for name, value in row.items():
+        if isinstance(value, str):
+            shown.append(value)
+        else:
+            shown.append(f"{value:.1%}" if name.startswith("accuracy") or name.endswith("%") else f"{round(value):,}")
     return "".join(f"<td>{escape(text)}</td>" for text in shown)
 
 
@@ -88,7 +93,8 @@ dt {{ font-weight: 600; }}
 dd {{ margin: 0; }}
 .wide {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; overflow-wrap: normal; }}
-th, td {{ padding: 0.3rem 0.8rem; border-bottom: 1px solid var(--line); text-align: right; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 0.3rem 0.8rem; border-bottom: 1px solid var(--line); text-align: right; }}
+td {{ font-variant-numeric: tabular-nums; }}
 th:first-child, td:first-child {{ text-align: left; }}
 li {{ margin-bottom: 1rem; }}
 details {{ margin-top: 0.3rem; }}
@@ -101,17 +107,17 @@ blockquote {{ margin: 0.3rem 0; padding: 0.6rem; background: var(--quiet); white
 <h1>Moderation of {title}</h1>
 <dl>{facts}</dl>
 <h2>Accuracy and workload</h2>
-<p>Every agent saw each post once, decided, and learnt from what came of it. The best constant action, chosen afterwards, is the
-floor; a supervised fit that was given the labels of all other posts is the ceiling. Counts are posts, means over orders.</p>
+<p>Every agent saw each post once, decided, and learnt from what came of it. The constant action that gains most is the floor; a
+supervised fit that was given the labels of all other posts is the ceiling. Counts are posts, means over orders.</p>
 {summary}
 <h2>If a person decides the most doubtful posts</h2>
 <p>Accuracy in the second half of the stream when so many posts, those of the closest decisions, are handed to a person who is
 always right.</p>
 {handed}
 <h2>The {count} most uncertain posts</h2>
-<p>Of {agent}, in the second half of the stream: the closest decisions as they were taken. Doubt is the chance that the other action
-would have gained more, by what the agent believed then; numbers are rewards it expected, with their spread. Posts may offend: each
-shows when you open it. Rows count from 0.</p>
+<p>Of {agent}, in the second half of the stream: the closest decisions as they were taken. Doubt is the chance that the other
+action would have gained more, by what the agent believed then; numbers are rewards it expected, with their spread. Posts may
+offend: each shows when you open it. Rows count from 0.</p>
 <ol>{posts}</ol>
 </body>
 </html>
