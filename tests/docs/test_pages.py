@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,12 +45,15 @@ def _warm() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_warm")
-@pytest.mark.parametrize("name", ["tutorial.md", "how-to/compare.md"])
+@pytest.mark.parametrize("name", ["tutorial.md", "how-to/compare.md", "moderation.md"])
 def test_code_runs_in_order(make, tmp_path, name):
     page = tmp_path / "page.md"
     page.write_text(shorter((DOCS / name).read_text()))
     folder = tmp_path / "empty"
     folder.mkdir()
+    if name == "moderation.md":
+        # what the page links to
+        shutil.copy(DOCS / "messages.csv", folder)
     printed = list(make.played(page, folder))
     assert len(printed) == len(re.findall(r"^```python", (DOCS / name).read_text(), re.MULTILINE))
     assert any(printed)
@@ -135,5 +139,5 @@ def test_readme_has_no_code_of_its_own():
 def test_commands_of_the_reference_are_those_that_there_are():
     """What the site's hook asks, without mkdocs."""
     told = subprocess.run([sys.executable, "-m", "ensemblepp", "--help"], capture_output=True, text=True, check=True).stdout
-    for name in ("quickstart", "simulate", "check", "resume"):
+    for name in ("quickstart", "moderate", "simulate", "check", "resume"):
         assert re.search(rf"^    {name}\b", told, re.MULTILINE), name

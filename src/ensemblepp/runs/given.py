@@ -31,10 +31,12 @@ class Entries(NamedTuple):
     Attributes:
         names: of what was given, in order.
         entries: name -> entry, of what is not in the shipped configuration.
+        like: of environments, the kind whose values in protocols and agents hold here too; "" for none.
     """
 
     names: list[str]
     entries: dict[str, dict[str, Any]]
+    like: str = ""
 
 
 def agents(given: Sequence[Any] | Mapping[str, Any], shipped: Mapping[str, Any]) -> Entries:
@@ -91,7 +93,7 @@ def environment(given: Any, shipped: Mapping[str, Any], folder: Path) -> Entries
     """An environment as `compare` takes it.
 
     Args:
-        given: a name, a class, a kind or class with options, or a table with its label.
+        given: a name, a class, a kind or class with options, or a table with its label; or what this would make of it.
         shipped: the environments of the shipped configuration.
         folder: where a table is kept for the runs.
 
@@ -99,6 +101,8 @@ def environment(given: Any, shipped: Mapping[str, Any], folder: Path) -> Entries
         ConfigError: it is none of these.
         DataError: there is a fault in the table.
     """
+    if isinstance(given, Entries):
+        return given
     if isinstance(given, str):
         return Entries([given], {})
     if isinstance(given, Mapping):
@@ -112,6 +116,20 @@ def environment(given: Any, shipped: Mapping[str, Any], folder: Path) -> Entries
         title = str(entry.get("title") or _words(given))
     name = _name(title, shipped)
     return Entries([name], {name: entry | {"title": title}})
+
+
+def values_like(values: dict[str, Any], place: Entries) -> dict[str, Any]:
+    """The configuration with what it says of the kind `place.like` said of the environments of `place` too."""
+
+    def said(of: Mapping[str, Any]) -> dict[str, Any]:
+        return {**of, **dict.fromkeys(place.names, of[place.like])} if place.like in of else dict(of)
+
+    protocols = {name: said(of) for name, of in values["protocols"].items()}
+    agents = {
+        name: {**agent, "per_environment": said(agent["per_environment"])} if "per_environment" in agent else agent
+        for name, agent in values["agents"].items()
+    }
+    return values | {"protocols": protocols, "agents": agents}
 
 
 def _parted(given: Any, key: str, kinds: Mapping[str, str]) -> tuple[str | type, dict[str, Any]]:

@@ -1,0 +1,277 @@
+"""A user's own posts: the example of docs/moderation.md by the real MiniLM, and every fault before anything takes long."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ensemblepp import cli, moderate
+from ensemblepp.cli import moderating
+from ensemblepp.environments.moderation import Moderation
+from ensemblepp.runs import comparison, decisions, moderation_page, own_posts
+from ensemblepp.runs.block import build
+from ensemblepp.runs.moderate import AGENTS, PAGE, TABLE
+from ensemblepp.specification import Block
+from ensemblepp.storage.datasets import read_dataset
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+MESSAGES = DOCS / "messages.csv"
+COLUMNS = {"text": "message", "label": "advertising"}
+WORDS = ("block", "publish")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return moderate(MESSAGES, **COLUMNS, folder=folder, seeds=2, progress=False, device="cpu", workers=1)
+
+
+@pytest.fixture(scope="module")
+def block(found, folder) -> Block:
+    (spec,) = [spec for spec in specs(found) if spec["agent"]["name"] == "ensemble++-text"]
+    return Block(folder.as_posix(), spec)
+
+
+def specs(found) -> list[dict]:
+    import json
+
+    return json.loads(found.dataset.attrs["specs"])
+
+
+def rows() -> list[dict[str, str]]:
+    with MESSAGES.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_example_is_what_its_script_makes(tmp_path):
+    loaded = importlib.util.spec_from_file_location("messages_of_docs", DOCS / "messages.py")
+    module = importlib.util.module_from_spec(loaded)
+    loaded.loader.exec_module(module)
+    module.write(tmp_path / "messages.csv")
+    assert (tmp_path / "messages.csv").read_bytes() == MESSAGES.read_bytes()
+
+
+def test_every_post_is_decided_once_for_each_agent_and_order(found):
+    given = rows()
+    for _, mine in found.decisions.groupby(["agent", "seed"]):
+        assert sorted(mine["row"]) == list(range(len(given)))
+        assert list(mine["round"]) == list(range(1, len(given) + 1))
+    labels = [int(given[row]["advertising"] == "yes") for row in found.decisions["row"]]
+    assert list(found.decisions["label"]) == labels
+    assert found.texts == {row: entry["message"] for row, entry in enumerate(given)}
+    assert not found.decisions.query("seed == 0")["row"].head(20).equals(found.decisions.query("seed == 1")["row"].head(20))
+
+
+def test_agents_play_by_the_protocol_of_moderation(found):
+    for spec in specs(found):
+        assert spec["agent"]["options"]["learning_rate"] == 3e-4
+        assert spec["agent"]["options"]["hidden"] == []
+        assert spec["engine"] == "neural_compiled"
+
+
+def test_the_summary_counts_the_decisions(found):
+    """Sums of regret against a count of the rows, by another way."""
+    for _, row in found.summary.iterrows():
+        mine = found.decisions[found.decisions["agent"] == row["who"]]
+        if mine.empty:
+            continue
+        published, bad = mine["decision"] == "publish", mine["label"] == 1
+        assert row["accuracy"] == pytest.approx((published != bad).mean(), abs=1e-6)
+        late = mine[mine["round"] > found.after]
+        assert row["accuracy, second half"] == pytest.approx(
+            ((late["decision"] == "publish") != (late["label"] == 1)).mean(), abs=1e-6
+        )
+        assert row["published"] == pytest.approx(published.sum() / 2, abs=1e-3)
+        assert row["blocked by mistake"] == pytest.approx((~published & ~bad).sum() / 2, abs=1e-3)
+        assert row["published by mistake"] == pytest.approx((published & bad).sum() / 2, abs=1e-3)
+    accuracy = found.summary.set_index("who")["accuracy"]
+    assert accuracy["best constant action"] == pytest.approx(0.5)
+    assert accuracy["supervised fit"] > 0.95
+
+
+def test_what_an_agent_thought_is_by_its_formula(found, block):
+    """f = <x, b>, and its standard deviation |A^T x|, from the parameters of an agent that is played by hand."""
+    environment, agent = build(block.spec)
+    mine = found.decisions[found.decisions["agent"] == "Ensemble++ (tuned)"].set_index(["seed", "round"])
+    chosen = read_dataset(block.path)["action"].isel(reference=0, perturbation=0).values
+    for round_ in range(1, 161):
+        offered = environment.decisions()
+        if round_ in (1, 128, 160):
+            base = agent.parameters["base"].detach().double().numpy()[..., -1]
+            members = agent.ensemble().detach().double().numpy()
+            for seed in range(2):
+                row, x = mine.loc[seed, round_], offered.features[seed].astype(float)
+                for action, word in enumerate(WORDS):
+                    assert row[f"{word} value"] == pytest.approx(x[action] @ base[seed], abs=1e-4)
+                    assert row[f"{word} spread"] == pytest.approx(np.linalg.norm(x[action] @ members[seed]), rel=1e-3)
+                assert row["decision"] == WORDS[chosen[seed, round_ - 1]]
+                assert row["row"] == found_row(environment, seed, found)
+        choice = agent.act(offered)
+        np.testing.assert_array_equal(choice.index[:, 0], chosen[:, round_ - 1])
+        agent.update(choice, environment.step(choice).reward)
+
+
+def found_row(environment: Moderation, seed: int, found) -> int:
+    """The row of the post that a round shows: posts lie in the order of their data set."""
+    post = int(environment.offers()[seed, 0]) // 2
+    ordered = own_posts.read(MESSAGES, threshold=None, **COLUMNS)
+    return rows().index(next(entry for entry in rows() if entry["message"] == ordered.text[post]))
+
+
+def test_doubt_by_hand(found):
+    row = found.decisions[found.decisions["agent"] == "Ensemble++ (tuned)"].iloc[200]
+    other = WORDS[1 - WORDS.index(row["decision"])]
+    gap = row[f"{row['decision']} value"] - row[f"{other} value"]
+    width = math.sqrt(row["block spread"] ** 2 + row["publish spread"] ** 2)
+    assert row["doubt"] == pytest.approx(math.erfc(gap / width / math.sqrt(2)) / 2, abs=1e-9)
+    assert found.decisions[found.decisions["agent"] == "Greedy (tuned)"]["doubt"].isna().all()
+
+
+def test_a_person_who_decides_all_is_always_right(found):
+    late = found.decisions[found.decisions["round"] > found.after]
+    for _, row in found.handed_over.iterrows():
+        mine = late[late["agent"] == row["agent"]]
+        shares = row.drop("agent").astype(float)
+        assert shares["0%"] == pytest.approx(mine["right"].mean())
+        assert (np.diff(shares) >= 0).all()
+    closest = late[late["agent"] == "Ensemble++ (tuned)"].copy()
+    closest["far"] = (closest["doubt"] - 0.5).abs()
+    rest = closest.sort_values("far", kind="stable").iloc[round(0.1 * len(closest)) :]
+    expected = 1 - (~rest["right"]).sum() / len(closest)
+    assert found.handed_over.set_index("agent").loc["Ensemble++ (tuned)", "10%"] == pytest.approx(expected)
+
+
+def test_a_second_call_makes_nothing_and_says_the_same(found, folder, monkeypatch):
+    for module, name in ((own_posts, "acquire"), (own_posts, "embed_posts"), (comparison, "_job"), (decisions, "build")):
+        monkeypatch.setattr(module, name, refuse)
+    again = moderate(MESSAGES, **COLUMNS, folder=folder, seeds=2, progress=False, device="cpu")
+    pd.testing.assert_frame_equal(again.decisions, found.decisions)
+    pd.testing.assert_frame_equal(again.summary, found.summary)
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise AssertionError("made again")
+
+
+def test_an_interrupted_call_goes_on(found, folder, monkeypatch):
+    """Another order of the posts, killed between its runs and its decisions."""
+    monkeypatch.setattr(own_posts, "embed_posts", refuse)
+    with monkeypatch.context() as patched:
+        patched.setattr(decisions, "build", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            moderate(MESSAGES, **COLUMNS, folder=folder, seeds=[7], agents=["greedy-text"], progress=False, device="cpu")
+    monkeypatch.setattr(comparison, "_job", refuse)
+    again = moderate(MESSAGES, **COLUMNS, folder=folder, seeds=[7], agents=["greedy-text"], progress=False, device="cpu")
+    assert set(again.decisions["seed"]) == {7}
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_reviews(folder, found):
+    review = moderate(
+        MESSAGES, **COLUMNS, folder=folder, actions="remove_or_review", agents=["greedy-text"], progress=False, device="cpu"
+    )
+    greedy = review.summary.iloc[0]
+    reviewed = review.decisions["decision"] == "review"
+    assert greedy["reviewed"] == pytest.approx(reviewed.sum(), abs=1e-3)
+    assert greedy["accuracy"] == pytest.approx((reviewed | (review.decisions["label"] == 1)).mean(), abs=1e-6)
+    assert greedy["accuracy"] == pytest.approx(review.decisions["right"].mean(), abs=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------------------ the page
+
+
+def test_the_page_hides_and_escapes_posts(found):
+    hostile = '<script>alert(1)</script> & "quoted" </blockquote> https://example.org/a.png'
+    texts = dict.fromkeys(found.texts, hostile)
+    page = moderation_page.page(
+        {"file": "<b>mine</b>.csv"}, found.summary, found.handed_over, found.decisions, texts, found.words
+    )
+    assert "<script" not in page
+    assert "<b>mine" not in page
+    assert page.count("&lt;script&gt;") == moderation_page.SHOWN
+    outside = re.sub(r"<details>.*?</details>", "", page, flags=re.DOTALL)
+    assert "alert" not in outside
+    assert "<details open" not in page
+    assert not re.search(r"(src|href)=|url\(|@import", outside)
+    assert "default-src 'none'" in page
+
+
+def test_counts_are_no_shares():
+    table = pd.DataFrame([{"who": "x", "accuracy": 0.5, "published": 1.0, "blocked by mistake": -4e-6, "10%": 1.0}])
+    assert re.findall(r"<td>(.*?)</td>", moderation_page._table(table)) == ["x", "50.0%", "1", "0", "100.0%"]
+
+
+# ---------------------------------------------------------------------------------------------------- the command line
+
+
+def command(*arguments: object) -> int:
+    return cli.main(["moderate", *map(str, arguments)])
+
+
+def test_the_command_writes_what_python_does(found, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ensemblepp.runs.moderate.moderate", lambda *_, **__: found)
+    assert command(MESSAGES, "--text-column", "message", "--label-column", "advertising") == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-2:] == [f"messages-moderation/{TABLE}", f"messages-moderation/{PAGE}"]
+    assert printed[1].startswith("Ensemble++ (tuned)")
+    written = pd.read_csv(tmp_path / "messages-moderation" / TABLE)
+    assert list(written.columns) == list(found.decisions.columns)
+    np.testing.assert_allclose(written["doubt"], found.decisions["doubt"], rtol=1e-5)
+    assert len(re.findall("<details>", (tmp_path / "messages-moderation" / PAGE).read_text())) == moderation_page.SHOWN
+    assert command(MESSAGES, "--text-column", "message", "--label-column", "advertising") == 1
+    assert re.fullmatch(r"error: --output: '.*decisions.csv' exists: .*\n", capsys.readouterr().err)
+
+
+def written(folder: Path, content: bytes | str) -> Path:
+    path = folder / "mine.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+MANY = "text,bad\n" + "".join(f"words {place},{place % 2}\n" for place in range(20))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "expected"),
+    [
+        (MANY.replace("text,", "txt,"), [], "no column 'text' (found txt, bad)"),
+        (MANY.replace(",1\n", ",0\n"), [], "one class only"),
+        ("text,bad\na,1\n,0\n", [], "line 3, column 'text': an empty text"),
+        (b"text,bad\na\xff,1\n", [], "line 2: not text (expected UTF-8, found byte 0xff)"),
+        ("text,bad\na,1\nb,0\n", [], "1 different posts of the rarer class"),
+        ("text,bad\na,0.7\nb,0\n", [], "line 2, column 'bad': not a label"),
+        (MANY, ["--language-model", "minilmm"], "language_model: found 'minilmm': must be one of"),
+        (MANY, ["--agents", "greedy-txt"], "did you mean 'greedy-text'?"),
+        (MANY, ["--agents", "ts"], "agents: found 'ts': must be one of"),
+        (MANY, ["--agents", "ensemble++-laws"], "several pairs of laws"),
+        (MANY, ["--output", "mine.csv"], "mine.csv: cannot be made: "),
+    ],
+)
+def test_a_fault_is_one_line_before_anything_takes_long(tmp_path, capsys, monkeypatch, content, options, expected):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_posts, "acquire", refuse)
+    written(tmp_path, content)
+    assert command("mine.csv", "--text-column", "text", "--label-column", "bad", *options) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert expected in said
+
+
+def test_the_command_and_python_compare_the_same_agents():
+    assert moderating.AGENTS == AGENTS
