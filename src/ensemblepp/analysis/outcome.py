@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy.special import ndtr
 
 from ensemblepp.analysis import moderation
 from ensemblepp.analysis.selection import agent_runs, best_constant, ensemble_sizes
@@ -43,24 +42,20 @@ class Stream(NamedTuple):
 def decided(found: xr.Dataset, stream: Stream, agent: str) -> pd.DataFrame:
     """A row for every decision of an agent, in the order of seeds and rounds.
 
-    Columns: agent, seed, round (from 1), row (of the file, from 0), label (1: to be blocked), decision, right, value and spread
-    of both actions, and doubt: the chance that the other action would have gained more, by what the agent believed then, taking
-    its beliefs about the two for normal and independent; NaN of agents that have no spread.
+    Columns: agent, seed, round (from 1), row (of the file, from 0), label (1: to be blocked), decision, right, the value that
+    was expected of both actions, spread: the standard deviation of their difference as the agent draws it, and doubt: the
+    chance that the agent would have decided otherwise with other draws, which by its belief is the chance that the other action
+    gains more. Spread and doubt are NaN of agents that draw nothing (`agents.neural.beliefs`).
 
     Args:
-        found: `item` and `action` (seed, round), `value` and `spread` (seed, round, action).
+        found: of `runs.decisions.decisions`.
         stream: the posts.
         agent: its name for readers.
     """
     import pandas as pd
 
     seeds, rounds = found["action"].shape
-    item, action = found["item"].values.ravel(), found["action"].values.ravel()
-    value, spread = (found[name].values.reshape(-1, 2).astype(float) for name in ("value", "spread"))
-    each = np.arange(len(action))
-    gap, width = value[each, action] - value[each, 1 - action], np.hypot(*spread.T)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        doubt = np.where(width > 0, ndtr(-gap / width), np.nan)
+    item, action, spread, chance = (found[name].values.ravel() for name in ("item", "action", "spread", "chance"))
     label = stream.label[item]
     return pd.DataFrame(
         {
@@ -72,12 +67,9 @@ def decided(found: xr.Dataset, stream: Stream, agent: str) -> pd.DataFrame:
             "decision": np.array(stream.words)[action],
             # action 0 is the right one about a post that is to be blocked
             "right": (action != label) | (stream.reviews & (action == 1)),
-            **{
-                f"{word} {what}": values[:, place]
-                for place, word in enumerate(stream.words)
-                for what, values in (("value", value), ("spread", spread))
-            },
-            "doubt": doubt,
+            **{f"{word} value": found["value"].values[..., place].ravel() for place, word in enumerate(stream.words)},
+            "spread": spread,
+            "doubt": np.where(action == 1, 1 - chance, chance),
         }
     )
 
@@ -112,9 +104,9 @@ def handed_over(decisions: pd.DataFrame, words: tuple[str, str], after: int) -> 
 def summary(dataset: xr.Dataset) -> pd.DataFrame:
     """A row for every agent, for the best constant action and for a supervised fit: means over seeds, at the horizon.
 
-    Columns: who, accuracy, accuracy in the second half (after `middle`), how often action 1 was taken, free posts on which
-    action 0 was, other posts on which action 1 was; with reviews, also how many a fixed threshold on the supervised fit, and
-    random review, would need to be as accurate.
+    Columns: who, accuracy, accuracy and regret in the second half (after `middle`), how often action 1 was taken, free posts
+    on which action 0 was, other posts on which action 1 was; with reviews, also how many a fixed threshold on the supervised
+    fit, and random review, would need to be as accurate.
 
     Args:
         dataset: a study's, of one moderation environment with a supervised ceiling.
@@ -135,6 +127,7 @@ def summary(dataset: xr.Dataset) -> pd.DataFrame:
             "who": name,
             "accuracy": _mean(accuracy),
             "accuracy, second half": float(late.mean()),
+            "regret, second half": _mean(regret - regret.sel(time=half)),
             _taken(words): _mean(counts.taken),
             free_wrong: _mean(counts.missed),
             other_wrong: _mean(counts.let_through),
@@ -144,6 +137,20 @@ def summary(dataset: xr.Dataset) -> pd.DataFrame:
             row |= {f"reviews, {key}": _mean(of(dataset, environment, missed)) for key, of in moderation.BASELINES.items()}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def learnt(summary: pd.DataFrame) -> str:
+    """Which agents did better than the best constant action in the second half of the stream, by regret, in words."""
+    late = summary.set_index("who")["regret, second half"]
+    agents = late.drop([FLOOR, CEILING])
+    better = " and ".join(agents.index[agents < late[FLOOR]])
+    worse = " and ".join(agents.index[agents >= late[FLOOR]])
+    said = [f"{better} did better than the best constant action in the second half"] if better else []
+    if worse:
+        said.append(
+            f"{worse} did no better than the best constant action in the second half: the stream may be too short to learn from"
+        )
+    return "; ".join(said)
 
 
 def _policies(dataset: xr.Dataset, environment: str) -> dict[str, tuple[xr.DataArray, xr.DataArray]]:

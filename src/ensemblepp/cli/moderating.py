@@ -45,5 +45,6 @@ def moderate(options: argparse.Namespace) -> None:
         for who, *shares in found.summary[["who", *columns]].itertuples(index=False)
     )
     print_rows([("", *columns), *rows])
+    print(found.about["learning"])
     print(place / TABLE)
     print(place / PAGE)

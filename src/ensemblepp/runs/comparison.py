@@ -135,7 +135,7 @@ def configured(agents: Any, environment: Any, folder: Path, grid: dict[str, Any]
         place = given.environment(environment, values["environments"], folder / "data")
         values["agents"] = values["agents"] | played.entries
         values["environments"] = values["environments"] | place.entries
-        values = given.values_like(values, place)
+        values = given.values_of(values, place)
         study = {"title": "Comparison", "agents": played.names, "scales": {_SCALE: {"environments": place.names, **grid}}}
         return load(values | {"scale": _SCALE, "device": device, "studies": {_STUDY: study}})
     except ValidationError as error:

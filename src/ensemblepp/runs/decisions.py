@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -16,8 +17,12 @@ import xarray as xr
 from ensemblepp.environments.contextual import Contextual
 from ensemblepp.errors import ConfigError
 from ensemblepp.runs.block import build
+from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_dataset, write_dataset
+
+if TYPE_CHECKING:
+    from ensemblepp.agents.neural.base import NeuralAgent
 
 DIMENSIONS = ("seed", "round")
 
@@ -26,21 +31,21 @@ def decisions(block: Block, code: str, on_step: Callable[[int], None]) -> xr.Dat
     """Decisions of a finished block on rows of a table, kept in a file beside its run file; a second call reads it.
 
     Args:
-        block: of an agent with `expected` and `spread` (`agents.neural.base.NeuralAgent`) and one pair of laws.
+        block: of a neural agent with one pair of laws that `agents.neural.beliefs` knows, in an environment of two actions.
         code: the fingerprint of its code.
         on_step: told how many rounds, summed over seeds, are done.
 
     Returns:
-        `item` and `action`, int (seed, round): the row that was shown and what was chosen; `value` and `spread`, float32
-        (seed, round, action): what the agent predicted of the actions before it learnt of the round, and the standard deviation
-        of what it samples.
+        `item` and `action`, int (seed, round): the row that was shown and what was chosen; `value` (seed, round, action),
+        `spread` and `chance` (seed, round), float32: what the agent thought before it learnt of the round
+        (`agents.neural.beliefs.Belief`).
 
     Raises:
         ConfigError: the agent has several pairs of laws.
     """
     run = Path(block.path)
     path = run.with_name(f"{run.stem}-decisions.nc")
-    about = {"spec": json.dumps(block.spec, sort_keys=True), "code": code}
+    about = {"spec": json.dumps(block.spec, sort_keys=True), "code": f"{code} {fingerprint(__name__)}"}
     first, last = block.spec["seeds"]
     if path.exists():
         stored = read_dataset(path, holds=("spec", "code"))
@@ -67,25 +72,23 @@ def _choices(run: Path) -> np.ndarray | None:
 
 
 def _played(
-    environment: Contextual, agent, choices: np.ndarray | None, horizon: int, on_step: Callable[[int], None]
+    environment: Contextual, agent: NeuralAgent, choices: np.ndarray | None, horizon: int, on_step: Callable[[int], None]
 ) -> dict[str, np.ndarray]:
-    import torch
+    # here: it takes seconds to import, and what is stored needs none of it
+    from ensemblepp.agents.neural.beliefs import belief
 
     seeds, actions = len(agent.seeds), environment.fixed_actions
     item, action = (np.empty((seeds, horizon), np.int32) for _ in range(2))
-    value, spread = (np.empty((seeds, horizon, actions), np.float32) for _ in range(2))
+    value = np.empty((seeds, horizon, actions), np.float32)
+    spread, chance = (np.empty((seeds, horizon), np.float32) for _ in range(2))
     for step in range(horizon):
         offered = environment.decisions()
         item[:, step] = environment.offers()[:, 0] // actions
         choice = agent.act(offered)
-        features = agent.tensor(offered.features)
-        with torch.no_grad():
-            value[:, step], spread[:, step] = (
-                said.cpu().numpy() for said in (agent.expected(features), agent.spread(features))
-            )
+        value[:, step], spread[:, step], chance[:, step] = belief(agent, agent.tensor(offered.features))
         if choices is not None:
             choice = offered.choose(choices[:, step, None])
         action[:, step] = choice.index[:, 0]
         agent.update(choice, environment.step(choice).reward)
         on_step(seeds)
-    return {"item": item, "action": action, "value": value, "spread": spread}
+    return {"item": item, "action": action, "value": value, "spread": spread, "chance": chance}

@@ -32,11 +32,13 @@ class Entries(NamedTuple):
         names: of what was given, in order.
         entries: name -> entry, of what is not in the shipped configuration.
         like: of environments, the kind whose values in protocols and agents hold here too; "" for none.
+        values: of environments, what differs in them alone: an agent's name -> key -> value.
     """
 
     names: list[str]
     entries: dict[str, dict[str, Any]]
     like: str = ""
+    values: Mapping[str, Mapping[str, Any]] = {}
 
 
 def agents(given: Sequence[Any] | Mapping[str, Any], shipped: Mapping[str, Any]) -> Entries:
@@ -118,17 +120,18 @@ def environment(given: Any, shipped: Mapping[str, Any], folder: Path) -> Entries
     return Entries([name], {name: entry | {"title": title}})
 
 
-def values_like(values: dict[str, Any], place: Entries) -> dict[str, Any]:
-    """The configuration with what it says of the kind `place.like` said of the environments of `place` too."""
+def values_of(values: dict[str, Any], place: Entries) -> dict[str, Any]:
+    """The configuration with what holds in the environments of `place`: what it says of the kind `like`, and `place.values`."""
 
-    def said(of: Mapping[str, Any]) -> dict[str, Any]:
-        return {**of, **dict.fromkeys(place.names, of[place.like])} if place.like in of else dict(of)
+    def said(of: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        here = {**of.get(place.like, {}), **own}
+        return {**of, **dict.fromkeys(place.names, here)} if here else dict(of)
 
-    protocols = {name: said(of) for name, of in values["protocols"].items()}
-    agents = {
-        name: {**agent, "per_environment": said(agent["per_environment"])} if "per_environment" in agent else agent
-        for name, agent in values["agents"].items()
-    }
+    protocols = {name: said(of, {}) for name, of in values["protocols"].items()}
+    agents = dict(values["agents"])
+    for name, agent in agents.items():
+        if here := said(agent.get("per_environment", {}), place.values.get(name, {})):
+            agents[name] = {**agent, "per_environment": here}
     return values | {"protocols": protocols, "agents": agents}
 
 

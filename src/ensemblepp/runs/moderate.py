@@ -14,7 +14,7 @@ import xarray as xr
 from ensemblepp.analysis import outcome
 from ensemblepp.analysis.moderation import WORDS
 from ensemblepp.config.environments import LanguageModel
-from ensemblepp.config.neural_agents import NeuralAgentModel
+from ensemblepp.config.neural_agents import DropoutAgent, EpiNetAgent, NeuralAgentModel
 from ensemblepp.config.resolution import Config
 from ensemblepp.config.shipped import shipped
 from ensemblepp.environments.moderation import Actions
@@ -38,6 +38,12 @@ PAGE, TABLE = "report.html", "decisions.csv"
 
 #: Where a folder keeps what a second call need not make again.
 WORK = "work"
+
+#: The protocols' warm-up is meant for thousands of posts: of a shorter stream agents let one part in so many pass at most.
+WAITED = 10
+
+#: Agents whose draws `agents.neural.beliefs` has no formula for.
+_WITHOUT_FORMULA = EpiNetAgent, DropoutAgent
 
 _NAME = "posts"
 
@@ -78,7 +84,7 @@ class Moderated:
             page = moderation_page.page(self.about, self.summary, self.handed_over, late, self.texts, self.words)
             temporary.write_text(page, encoding="utf-8")
         with atomic_path(folder / TABLE) as temporary:
-            self.decisions.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
+            self.decisions.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n", na_rep="None")
 
 
 def moderate(
@@ -139,6 +145,9 @@ def moderate(
         place = _environment(Path(file).name, files, scaling, actions, rounds)
         grid = {"horizon": rounds, "seeds": seeds, "ensemble_sizes": ensemble_size, "device": device}
         config = _checked(list(agents), place, grid, folder)
+        waits = {agent: {"warm_up": min(_warm_up(config, agent), rounds // WAITED)} for agent in agents}
+        place = place._replace(values=waits)
+        config = _checked(list(agents), place, grid, folder)
         with _told(progress, rounds, f"embedding {rounds} posts") as on_text:
             own_posts.make(
                 folder, found, files, language_model, model, scaling, device=device, threads=workers or 1, on_text=on_text
@@ -155,8 +164,7 @@ def moderate(
             ]
     import pandas as pd
 
-    warm_up = max(block.spec["agent"]["options"]["warm_up"] for block, _ in blocks)
-    decided = pd.concat(tables, ignore_index=True)
+    decided, summary = pd.concat(tables, ignore_index=True), outcome.summary(dataset)
     about = {
         "file": Path(file).name,
         "posts": f"{rounds:,}, {int(found.label.sum()):,} of them to be blocked; {found.merged:,} rows left out, as an earlier "
@@ -165,12 +173,12 @@ def moderate(
         "actions": " or ".join(words[::-1]),
         "orders of the posts": str(dataset.sizes["seed"]),
         "ensemble size": str(ensemble_size),
-        "learning": f"agents begin to learn after {warm_up} posts",
+        "learning": f"agents begin after {max(_warm_up(config, agent) for agent in agents)} posts; {outcome.learnt(summary)}",
     }
     texts = dict(zip(found.row.tolist(), found.text.tolist(), strict=True))
     after = outcome.middle(dataset)
     handed = outcome.handed_over(decided, words, after)
-    return Moderated(outcome.summary(dataset), decided, handed, dataset, about, texts, words, after)
+    return Moderated(summary, decided, handed, dataset, about, texts, words, after)
 
 
 def writable(folder: str | Path) -> Path:
@@ -212,7 +220,11 @@ def _checked(agents: list[str], place: Entries, grid: dict[str, object], folder:
         "seeds_per_block": 5,
     }
     config = configured(agents, place, folder, study, str(grid["device"]))
-    allowed = [name for name, agent in config.agents.items() if isinstance(agent, NeuralAgentModel)]
+    allowed = [
+        name
+        for name, agent in config.agents.items()
+        if isinstance(agent, NeuralAgentModel) and not isinstance(agent, _WITHOUT_FORMULA)
+    ]
     for agent in agents:
         if agent not in allowed:
             raise ConfigError(f"agents: found '{agent}': {one_of(allowed, agent)}")
@@ -220,6 +232,10 @@ def _checked(agents: list[str], place: Entries, grid: dict[str, object], folder:
         if any(len(options.get(role, ())) > 1 for role in ("references", "perturbations")):
             raise ConfigError(f"agents: '{agent}' has several pairs of laws: choose an agent with one")
     return config
+
+
+def _warm_up(config: Config, agent: str) -> int:
+    return config.agent_for(agent, _NAME).model.model_dump()["warm_up"]
 
 
 @contextlib.contextmanager

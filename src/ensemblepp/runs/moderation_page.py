@@ -37,12 +37,16 @@ def page(
     order = outcome.closeness(first, words).argsort(kind="stable")[:SHOWN]
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in about.items())
     posts = "".join(_post(row, texts[row["row"]], words) for row in first.iloc[order].to_dict("records"))
+    sure = decisions.groupby("agent", sort=False)["doubt"].count()
+    without = " and ".join(sure.index[sure == 0])
     return _PAGE.format(
         title=escape(about["file"]),
         facts=facts,
         summary=_table(summary),
         handed=_table(handed_over),
+        without=f" Of {escape(without)} there {_NO_DOUBT}." if without else "",
         agent=escape(str(first["agent"].iloc[0])),
+        meaning=_DOUBT if first["doubt"].notna().any() else f"There {_NO_DOUBT}",
         count=len(order),
         posts=posts,
     )
@@ -66,8 +70,11 @@ def _cells(row: Mapping[str, object]) -> str:
 
 
 def _post(row: Mapping[str, object], text: str, words: tuple[str, str]) -> str:
-    thought = "; ".join(f"{word} {row[f'{word} value']:.2f} ± {row[f'{word} spread']:.2f}" for word in words)
-    doubt = "" if row["doubt"] != row["doubt"] else f", doubt {row['doubt']:.2f}"
+    thought = ", ".join(f"{word} {row[f'{word} value']:.2f}" for word in words)
+    doubt = ""
+    if row["doubt"] == row["doubt"]:
+        thought += f", difference ± {row['spread']:.2f}"
+        doubt = f", doubt {row['doubt']:.2f}"
     verdict = "right" if row["right"] else "wrong"
     said = f"row {row['row']}, round {row['round']}: {row['decision']}, {verdict}{doubt}"
     return (
@@ -75,6 +82,13 @@ def _post(row: Mapping[str, object], text: str, words: tuple[str, str]) -> str:
         f"<details><summary>show the post</summary><blockquote dir='auto'>{escape(text)}</blockquote></details></li>"
     )
 
+
+_DOUBT = (
+    "Doubt is the chance that the other action gains more, by what the agent believed then: how often it would have decided "
+    "otherwise with other draws. Numbers are the rewards it expected, and the standard deviation of their difference"
+)
+
+_NO_DOUBT = "is no doubt to tell, as it draws nothing: the closest decisions are those of the most equal expected rewards"
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -112,12 +126,11 @@ supervised fit that was given the labels of all other posts is the ceiling. Coun
 {summary}
 <h2>If a person decides the most doubtful posts</h2>
 <p>Accuracy in the second half of the stream when so many posts, those of the closest decisions, are handed to a person who is
-always right.</p>
+always right.{without}</p>
 {handed}
 <h2>The {count} most uncertain posts</h2>
-<p>Of {agent}, in the second half of the stream: the closest decisions as they were taken. Doubt is the chance that the other
-action would have gained more, by what the agent believed then; numbers are rewards it expected, with their spread. Posts may
-offend: each shows when you open it. Rows count from 0.</p>
+<p>Of {agent}, in the second half of the stream: the closest decisions as they were taken. {meaning}. Posts may offend: each
+shows when you open it. Rows count from 0.</p>
 <ol>{posts}</ol>
 </body>
 </html>
