@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from ensemblepp import cli, moderate
+from ensemblepp.analysis import outcome
 from ensemblepp.cli import moderating
 from ensemblepp.environments.moderation import Moderation
 from ensemblepp.runs import comparison, decisions, moderation_page, own_posts
@@ -101,21 +102,30 @@ def test_the_summary_counts_the_decisions(found):
 
 
 def test_what_an_agent_thought_is_by_its_formula(found, block):
-    """f = <x, b>, and its standard deviation |A^T x|, from the parameters of an agent that is played by hand."""
+    """Values <x, b>; the spread of their difference |A^T x_1 - A^T x_0|; its doubt by 40,000 vectors zeta on the sphere.
+
+    From the parameters of an agent that is played by hand.
+    """
+    zeta = np.random.default_rng(1).standard_normal((40_000, 8))
+    zeta *= math.sqrt(8) / np.linalg.norm(zeta, axis=1, keepdims=True)
     environment, agent = build(block.spec)
     mine = found.decisions[found.decisions["agent"] == "Ensemble++ (tuned)"].set_index(["seed", "round"])
     chosen = read_dataset(block.path)["action"].isel(reference=0, perturbation=0).values
     for round_ in range(1, 161):
         offered = environment.decisions()
-        if round_ in (1, 128, 160):
+        if round_ in (1, 24, 160):
             base = agent.parameters["base"].detach().double().numpy()[..., -1]
             members = agent.ensemble().detach().double().numpy()
             for seed in range(2):
                 row, x = mine.loc[seed, round_], offered.features[seed].astype(float)
-                for action, word in enumerate(WORDS):
-                    assert row[f"{word} value"] == pytest.approx(x[action] @ base[seed], abs=1e-4)
-                    assert row[f"{word} spread"] == pytest.approx(np.linalg.norm(x[action] @ members[seed]), rel=1e-3)
-                assert row["decision"] == WORDS[chosen[seed, round_ - 1]]
+                values, rows = x @ base[seed], x @ members[seed]
+                assert row["block value"] == pytest.approx(values[0], abs=1e-4)
+                assert row["publish value"] == pytest.approx(values[1], abs=1e-4)
+                assert row["spread"] == pytest.approx(np.linalg.norm(rows[1] - rows[0]), rel=1e-3)
+                action = chosen[seed, round_ - 1]
+                sampled = (values + zeta @ rows.T) @ (np.eye(2)[1 - action] - np.eye(2)[action])
+                assert row["doubt"] == pytest.approx((sampled > 0).mean(), abs=0.012)
+                assert row["decision"] == WORDS[action]
                 assert row["row"] == found_row(environment, seed, found)
         choice = agent.act(offered)
         np.testing.assert_array_equal(choice.index[:, 0], chosen[:, round_ - 1])
@@ -129,13 +139,43 @@ def found_row(environment: Moderation, seed: int, found) -> int:
     return rows().index(next(entry for entry in rows() if entry["message"] == ordered.text[post]))
 
 
-def test_doubt_by_hand(found):
-    row = found.decisions[found.decisions["agent"] == "Ensemble++ (tuned)"].iloc[200]
-    other = WORDS[1 - WORDS.index(row["decision"])]
-    gap = row[f"{row['decision']} value"] - row[f"{other} value"]
-    width = math.sqrt(row["block spread"] ** 2 + row["publish spread"] ** 2)
-    assert row["doubt"] == pytest.approx(math.erfc(gap / width / math.sqrt(2)) / 2, abs=1e-9)
-    assert found.decisions[found.decisions["agent"] == "Greedy (tuned)"]["doubt"].isna().all()
+def test_greedy_has_no_doubt(found, tmp_path):
+    """It says so: in the table by a word that pandas reads as missing, on the page by a sentence."""
+    mine = found.decisions["agent"] == "Greedy (tuned)"
+    assert found.decisions[mine][["spread", "doubt"]].isna().all(axis=None)
+    assert found.decisions[~mine][["spread", "doubt"]].notna().all(axis=None)
+    found.write(tmp_path)
+    lines = (tmp_path / TABLE).read_text().splitlines()
+    assert [line.endswith(",None,None") for line in lines[1:]] == list(mine)
+    assert pd.read_csv(tmp_path / TABLE)["doubt"].isna().equals(mine)
+    page = (tmp_path / PAGE).read_text()
+    assert "Of Greedy (tuned) there is no doubt to tell, as it draws nothing" in page
+    alone = moderation_page.page(found.about, found.summary, found.handed_over, found.decisions[mine], found.texts, found.words)
+    posts = alone[alone.index("most uncertain posts</h2>") :]
+    assert "There is no doubt to tell" in posts
+    assert "doubt 0" not in posts
+    assert "nan" not in posts
+
+
+def test_a_short_stream_begins_to_learn_after_a_tenth(found):
+    """240 posts: after 24, not after the protocol's 128; and it is said whether that was enough."""
+    assert [spec["agent"]["options"]["warm_up"] for spec in specs(found)] == [24, 24]
+    late = found.summary.set_index("who")["regret, second half"]
+    assert late["Ensemble++ (tuned)"] < late["best constant action"]
+    assert late["Greedy (tuned)"] < late["best constant action"]
+    assert found.about["learning"] == (
+        "agents begin after 24 posts; Ensemble++ (tuned) and Greedy (tuned) did better than the best constant action in the "
+        "second half"
+    )
+
+
+def test_a_stream_that_teaches_nothing_is_said_to_be_short():
+    rows = [("A", 5.0), ("B", 7.0), (outcome.FLOOR, 6.0), (outcome.CEILING, 1.0)]
+    summary = pd.DataFrame(rows, columns=["who", "regret, second half"])
+    assert outcome.learnt(summary) == (
+        "A did better than the best constant action in the second half; B did no better than the best constant action in the "
+        "second half: the stream may be too short to learn from"
+    )
 
 
 def test_a_person_who_decides_all_is_always_right(found):
