@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import json
 import math
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +48,6 @@ def block(found, folder) -> Block:
 
 
 def specs(found) -> list[dict]:
-    import json
-
     return json.loads(found.dataset.attrs["specs"])
 
 
@@ -258,59 +259,50 @@ def test_counts_are_no_shares():
 # ---------------------------------------------------------------------------------------------------- the command line
 
 
-def command(*arguments: object) -> int:
-    return cli.main(["moderate", *map(str, arguments)])
-
-
-def test_the_command_writes_what_python_does(found, tmp_path, capsys, monkeypatch):
+def test_the_command_of_the_page_writes_what_python_does(found, folder, tmp_path, capsys, monkeypatch):
+    """As it stands on the page, on embeddings that are there; one order of the posts, which is the first of two."""
+    (code,) = re.findall(r"^```bash\n(.*?)^```", (DOCS / "moderation.md").read_text(), re.MULTILINE | re.DOTALL)
+    python, *arguments = shlex.split(code)
+    assert (python, *arguments[:3]) == ("python", "-m", "ensemblepp", "moderate")
+    made = tmp_path / "messages-moderation"
+    shutil.copytree(folder, made / "work", ignore=lambda *_: ["runs"])
+    (tmp_path / "docs").symlink_to(DOCS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ensemblepp.runs.moderate.moderate", lambda *_, **__: found)
-    assert command(MESSAGES, "--text-column", "message", "--label-column", "advertising") == 0
+    monkeypatch.setattr(own_posts, "embed_posts", refuse)
+    assert cli.main(arguments[2:]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[-2:] == [f"messages-moderation/{TABLE}", f"messages-moderation/{PAGE}"]
     assert printed[1].startswith("Ensemble++ (tuned)")
-    written = pd.read_csv(tmp_path / "messages-moderation" / TABLE)
-    assert list(written.columns) == list(found.decisions.columns)
-    np.testing.assert_allclose(written["doubt"], found.decisions["doubt"], rtol=1e-5)
-    assert len(re.findall("<details>", (tmp_path / "messages-moderation" / PAGE).read_text())) == moderation_page.SHOWN
-    assert command(MESSAGES, "--text-column", "message", "--label-column", "advertising") == 1
+    assert printed[-3].startswith("agents begin after 24 posts; ")
+    assert printed[-2:] == [f"messages-moderation/{TABLE}", f"messages-moderation/{PAGE}"]
+    written, first = pd.read_csv(made / TABLE), found.decisions[found.decisions["seed"] == 0].reset_index(drop=True)
+    assert list(written.columns) == list(first.columns)
+    assert written["decision"].equals(first["decision"])
+    np.testing.assert_allclose(written["doubt"], first["doubt"], rtol=1e-4, atol=1e-5)
+    assert len(re.findall("<details>", (made / PAGE).read_text())) == moderation_page.SHOWN
+    assert cli.main(arguments[2:]) == 1
     assert re.fullmatch(r"error: --output: '.*decisions.csv' exists: .*\n", capsys.readouterr().err)
 
 
-def written(folder: Path, content: bytes | str) -> Path:
-    path = folder / "mine.csv"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-MANY = "text,bad\n" + "".join(f"words {place},{place % 2}\n" for place in range(20))
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "expected"),
-    [
-        (MANY.replace("text,", "txt,"), [], "no column 'text' (found txt, bad)"),
-        (MANY.replace(",1\n", ",0\n"), [], "one class only"),
-        ("text,bad\na,1\n,0\n", [], "line 3, column 'text': an empty text"),
-        (b"text,bad\na\xff,1\n", [], "line 2: not text (expected UTF-8, found byte 0xff)"),
-        ("text,bad\na,1\nb,0\n", [], "1 different posts of the rarer class"),
-        ("text,bad\na,0.7\nb,0\n", [], "line 2, column 'bad': not a label"),
-        (MANY, ["--language-model", "minilmm"], "language_model: found 'minilmm': must be one of"),
-        (MANY, ["--agents", "greedy-txt"], "did you mean 'greedy-text'?"),
-        (MANY, ["--agents", "ts"], "agents: found 'ts': must be one of"),
-        (MANY, ["--agents", "ensemble++-laws"], "several pairs of laws"),
-        (MANY, ["--output", "mine.csv"], "mine.csv: cannot be made: "),
-    ],
-)
-def test_a_fault_is_one_line_before_anything_takes_long(tmp_path, capsys, monkeypatch, content, options, expected):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(own_posts, "acquire", refuse)
-    written(tmp_path, content)
-    assert command("mine.csv", "--text-column", "text", "--label-column", "bad", *options) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
-    assert expected in said
+def test_what_is_odd_but_no_fault_is_played(folder, tmp_path):
+    """JSON lines with scores: a text of 5,000 words, one that is there four times under both labels, line breaks, emoji."""
+    texts = [f"message {place} about {'rakes' if place % 2 else 'loans'}" for place in range(20)]
+    entries = [
+        *((text, place % 2) for place, text in enumerate(texts)),
+        (" ".join(["rake"] * 5000), 0.9),
+        ("a\nb \U0001f600", 0.1),
+    ]
+    entries += [("the same", score) for score in (0.9, 0.8, 0.7, 0.0)]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps({"text": text, "score": score}) + "\n" for text, score in entries))
+    odd = moderate(
+        path, text="text", label="score", threshold=0.5, agents=["greedy-text"], folder=folder, progress=False, device="cpu"
+    )
+    assert sorted(odd.decisions["row"]) == list(range(23))
+    assert odd.decisions.set_index("row").loc[[20, 21, 22], "label"].tolist() == [1, 0, 1]
+    assert odd.about["posts"].startswith("23, 12 of them to be blocked; 3 rows left out")
+    assert odd.about["posts"].endswith("; 1 posts had both labels")
+    assert np.isfinite(odd.decisions[["block value", "publish value"]]).all(axis=None)
+    assert odd.about["learning"].startswith("agents begin after 2 posts; ")
 
 
 def test_the_command_and_python_compare_the_same_agents():

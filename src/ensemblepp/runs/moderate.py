@@ -139,7 +139,7 @@ def moderate(
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ensemblepp-"))
-        folder = writable(folder)
+        folder = Path(folder)
         files = own_posts.places(folder, found, language_model, model, scaling)
         rounds = len(found.label)
         place = _environment(Path(file).name, files, scaling, actions, rounds)
@@ -148,6 +148,7 @@ def moderate(
         waits = {agent: {"warm_up": min(_warm_up(config, agent), rounds // WAITED)} for agent in agents}
         place = place._replace(values=waits)
         config = _checked(list(agents), place, grid, folder)
+        writable(folder)
         with _told(progress, rounds, f"embedding {rounds} posts") as on_text:
             own_posts.make(
                 folder, found, files, language_model, model, scaling, device=device, threads=workers or 1, on_text=on_text
@@ -182,7 +183,7 @@ def moderate(
 
 
 def writable(folder: str | Path) -> Path:
-    """A folder that takes files, once it is made.
+    """A folder that takes files; it is made.
 
     Raises:
         ResultError: it cannot be made or written to.

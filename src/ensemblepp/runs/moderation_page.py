@@ -109,12 +109,18 @@ dd {{ margin: 0; }}
 table {{ border-collapse: collapse; overflow-wrap: normal; }}
 th, td {{ padding: 0.3rem 0.8rem; border-bottom: 1px solid var(--line); text-align: right; }}
 td {{ font-variant-numeric: tabular-nums; }}
-th:first-child, td:first-child {{ text-align: left; }}
+th:first-child, td:first-child {{ text-align: left; padding-left: 0; position: sticky; left: 0; background: Canvas; }}
 li {{ margin-bottom: 1rem; }}
 details {{ margin-top: 0.3rem; }}
 summary {{ cursor: pointer; }}
 blockquote {{ margin: 0.3rem 0; padding: 0.6rem; background: var(--quiet); white-space: pre-wrap; }}
-@media (max-width: 40rem) {{ dl {{ grid-template-columns: 1fr; }} dd {{ margin-bottom: 0.5rem; }} }}
+@media (min-width: 40rem) {{ td:first-child {{ white-space: nowrap; }} }}
+@media (max-width: 40rem) {{
+  dl {{ grid-template-columns: 1fr; }}
+  dd {{ margin-bottom: 0.5rem; }}
+  table {{ font-size: 0.85rem; }}
+  th, td {{ padding: 0.3rem; }}
+}}
 </style>
 </head>
 <body>
