@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -143,7 +143,7 @@ def moderate(
         files = own_posts.places(folder, found, language_model, model, scaling)
         rounds = len(found.label)
         place = _environment(Path(file).name, files, scaling, actions, rounds)
-        grid = {"horizon": rounds, "seeds": seeds, "ensemble_sizes": ensemble_size, "device": device}
+        grid: dict[str, Any] = {"horizon": rounds, "seeds": seeds, "ensemble_sizes": ensemble_size, "device": device}
         config = _checked(list(agents), place, grid, folder)
         waits = {agent: {"warm_up": min(_warm_up(config, agent), rounds // WAITED)} for agent in agents}
         place = place._replace(values=waits)
@@ -211,7 +211,7 @@ def _environment(title: str, files: dict[str, str], scaling: str, actions: str, 
     return Entries([_NAME], {_NAME: entry}, like="moderation")
 
 
-def _checked(agents: list[str], place: Entries, grid: dict[str, object], folder: Path) -> Config:
+def _checked(agents: list[str], place: Entries, grid: dict[str, Any], folder: Path) -> Config:
     """The configuration of the comparison, before anything takes long."""
     seeds, size = grid["seeds"], grid["ensemble_sizes"]
     study = {
@@ -240,6 +240,6 @@ def _warm_up(config: Config, agent: str) -> int:
 
 
 @contextlib.contextmanager
-def _told(progress: bool, total: int, name: str):
+def _told(progress: bool, total: int, name: str) -> Iterator[Callable[[int], None]]:
     with contextlib.ExitStack() as stack:
         yield stack.enter_context(Progress(total, name)).step if progress else lambda count: None
