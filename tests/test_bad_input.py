@@ -254,6 +254,7 @@ def test_a_figure_of_ones_own_that_does_not_fit(folder, refused, needs, message)
 
 SIMULATE = ("simulate", "--environment", "finite-d10-100", "--agent", "ts", "--horizon", 5, "--seeds", "0-1")
 EMBED = ("embed", "--prepared", "a", "--folder", "b", "--pooling", "last", "--max-tokens", 5, "--output", "o.nc")
+MODERATE = ("moderate", "x.csv", "--text-column", "text", "--label-column", "bad")
 SPEC = {
     "environment": {"name": "line", "kind": "linear_sphere", "options": {"dimension": 2, "prior_variance": 1.0, "noise": 1.0}},
     "agent": {"name": "ts", "kind": "linear_ts", "options": {}},
@@ -345,6 +346,9 @@ COMMANDS = {
     ("figure", "--name", "trainig", "--dataset", "d.nc", "o.png"): (1, "did you mean 'training'?"),
     ("table", "--name", "final_regret", "--dataset", "d.nc", "o.xlsx"): (1, "output: found 'o.xlsx': must end in .csv or .md"),
     ("table", "--name", "final_regret", "--dataset", "config", "o.csv"): (1, "config: cannot be read"),
+    (*MODERATE, "--threshold", "nan"): (2, "argument --threshold: found 'nan': must be a finite number"),
+    (*MODERATE, "--seeds", 0): (2, "argument --seeds: found '0': must be a whole number from 1"),
+    (*MODERATE, "--actions", "delete"): (2, "argument --actions: found 'delete': must be one of publish_or_block, "),
     ("list", "agent"): (2, "argument what: found 'agent': must be one of studies, agents"),
     ("cost", "--study", "linaer"): (1, "did you mean 'linear'?"),
     ("show", "agent", "gredy", "--environment", "mushroom"): (1, "did you mean 'greedy'?"),
@@ -358,6 +362,44 @@ def test_a_command(refused, arguments, said):
     (line, *_) = refused(*arguments, status=status)
     assert message in line
     assert line.startswith("argument " if status == 2 else "")
+
+
+MANY = "text,bad\n" + "".join(f"words {place},{place % 2}\n" for place in range(20))
+
+#: Files of posts: name, content, more of the command line, and what is said.
+POSTS = {
+    "missing file": ("none.csv", None, [], "none.csv: no such file"),
+    "missing column": ("mine.csv", MANY.replace("text,", "txt,"), [], "line 1: no column 'text' (found txt, bad)"),
+    "constant label": ("mine.csv", MANY.replace(",1\n", ",0\n"), [], "column 'bad': one class only (expected posts to block"),
+    "one class by the threshold": ("mine.csv", MANY, ["--threshold", 1], "column 'bad': one class only"),
+    "one class once duplicates are one": ("mine.csv", "text,bad\n" + "same,1\nsame,0\n" * 9, [], "one class only"),
+    "few of one class": ("mine.csv", "text,bad\na,1\nb,0\n", [], "1 different posts of the rarer class: too few"),
+    "not a label": ("mine.csv", "text,bad\na,0.7\nb,0\n", [], "line 2, column 'bad': not a label"),
+    "not a score": ("mine.csv", "text,bad\na,high\n", ["--threshold", 0.5], "line 2, column 'bad': not a score"),
+    "empty text": ("mine.csv", "text,bad\na,1\n,0\n", [], "line 3, column 'text': an empty text"),
+    "no rows": ("mine.csv", "text,bad\n", [], "no rows"),
+    "non-UTF-8": ("mine.csv", b"text,bad\na\xff,1\n", [], "line 2: not text (expected UTF-8, found byte 0xff)"),
+    "unknown format": ("mine.xlsx", MANY, [], "mine.xlsx: must end in .csv, .csv.gz, .parquet, .jsonl"),
+    "broken JSON line": ("mine.jsonl", '{"text": "a", "bad": 1}\n{"text": "b", "bad"\n', [], "mine.jsonl, line 2: not JSON ("),
+    "no Parquet": ("mine.parquet", MANY, [], "mine.parquet: "),
+    "unknown model": ("mine.csv", MANY, ["--language-model", "minilmm"], "language_model: found 'minilmm': must be one of"),
+    "unknown agent": ("mine.csv", MANY, ["--agents", "greedy-txt"], "did you mean 'greedy-text'?"),
+    "agent that is linear": ("mine.csv", MANY, ["--agents", "ts"], "agents: found 'ts': must be one of"),
+    "agent without a formula": ("mine.csv", MANY, ["--agents", "epinet"], "agents: found 'epinet': must be one of"),
+    "agent of many laws": ("mine.csv", MANY, ["--agents", "ensemble++-laws"], "agents: 'ensemble++-laws' has several pairs"),
+    "file for a folder": ("mine.csv", MANY, ["--output", "mine.csv"], "mine.csv: cannot be made: "),
+}
+
+
+@pytest.mark.parametrize("case", POSTS.values(), ids=POSTS)
+def test_posts_of_ones_own(folder, refused, monkeypatch, case):
+    """Before a language model is brought; a post of 5,000 tokens is no fault (tests/runs/test_moderate.py)."""
+    name, content, options, message = case
+    monkeypatch.setattr("ensemblepp.runs.own_posts.acquire", lambda *_: pytest.fail("too late"))
+    if content is not None:
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (line,) = refused("moderate", name, "--text-column", "text", "--label-column", "bad", *options)
+    assert message in line
 
 
 def test_the_next_output_is_tried_before_any_is_written(folder, refused):

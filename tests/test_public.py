@@ -1,4 +1,4 @@
-"""What `ensemblepp` itself offers: eleven names, loaded when they are asked for."""
+"""What `ensemblepp` itself offers: twelve names, loaded when they are asked for."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ensemblepp import registry
 from ensemblepp.runs.fingerprint import closure
 
 
-def test_eleven_names_and_where_they_are():
-    assert len(ensemblepp.__all__) == 11
+def test_twelve_names_and_where_they_are():
+    assert len(ensemblepp.__all__) == 12
     assert set(ensemblepp.__all__) == set(registry.PUBLIC)
     for name, module in registry.PUBLIC.items():
         assert getattr(ensemblepp, name) is getattr(importlib.import_module(module), name)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ensemblepp.engines.choice import simulate
     from ensemblepp.randomness.streams import generator
     from ensemblepp.runs.comparison import compare
+    from ensemblepp.runs.moderate import moderate
 
 __version__ = "1.0.0rc1"
 
@@ -33,6 +34,7 @@ __all__ = [
     "Outcome",
     "compare",
     "generator",
+    "moderate",
     "simulate",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import math
 import sys
 import tempfile
 import zlib
@@ -49,6 +50,17 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def finite(text: str) -> float:
+    """A type of option: a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"found {_cut(text)}: must be a finite number")
+    return number
 
 
 def mapping(text: str) -> dict[str, Any]:

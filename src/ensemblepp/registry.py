@@ -81,6 +81,7 @@ PUBLIC = {
     "Outcome": "ensemblepp.bandit",
     "compare": "ensemblepp.runs.comparison",
     "generator": "ensemblepp.randomness.streams",
+    "moderate": "ensemblepp.runs.moderate",
     "simulate": "ensemblepp.engines.choice",
 }
 

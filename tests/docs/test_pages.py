@@ -30,7 +30,7 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text()
 
 #: Pages whose blocks of Python run here, in order; files.md has a test of its own, for it needs results.
-IN_ORDER = ["tutorial.md", "how-to/compare.md", "how-to/recovery.md"]
+IN_ORDER = ["tutorial.md", "how-to/compare.md", "how-to/recovery.md", "moderation.md"]
 
 #: Pages whose code needs the workflow, and runs in tests/workflow.
 IN_WORKFLOW = ["how-to/agent.md", "how-to/data.md", "how-to/environment.md", "how-to/figure.md"]
@@ -55,6 +55,9 @@ def test_code_runs_in_order(make, tmp_path, name):
     page.write_text(shorter((DOCS / name).read_text()))
     folder = tmp_path / "empty"
     folder.mkdir()
+    if name == "moderation.md":
+        # what the page links to
+        shutil.copy(DOCS / "messages.csv", folder)
     printed = list(make.played(page, folder))
     assert len(printed) == len(re.findall(r"^```python", (DOCS / name).read_text(), re.MULTILINE))
     assert any(printed) or "print(" not in page.read_text()
@@ -257,5 +260,5 @@ def test_every_public_name_is_in_the_reference():
 def test_commands_of_the_reference_are_those_that_there_are():
     """What the site's hook asks, without mkdocs."""
     told = subprocess.run([sys.executable, "-m", "ensemblepp", "--help"], capture_output=True, text=True, check=True).stdout
-    for name in ("quickstart", "simulate", "check", "resume"):
+    for name in ("quickstart", "moderate", "simulate", "check", "resume"):
         assert re.search(rf"^    {name}\b", told, re.MULTILINE), name

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ensemblepp.arguments import MAX_THREADS, Parser, mapping, plan, specification, whole
-from ensemblepp.cli import looking, preparing, presenting, running
+from ensemblepp.arguments import MAX_THREADS, Parser, finite, mapping, plan, specification, whole
+from ensemblepp.cli import looking, moderating, preparing, presenting, running
 
 #: The greatest number that an option takes; what is sensible is known to those who use it.
 LARGEST = 2**63 - 1
@@ -42,6 +42,31 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
         "--output", type=Path, default=Path("quickstart.png"), help=".pdf or .png to write (default quickstart.png)"
     )
     command.set_defaults(command=running.quickstart)
+
+    command = commands.add_parser(
+        "moderate",
+        help="replay labelled posts of your own as a stream: decisions with their uncertainty, and a page about them",
+    )
+    command.add_argument("posts", type=Path, metavar="POSTS", help="a .csv, .parquet or .jsonl file, a row for every post")
+    command.add_argument("--text-column", required=True, metavar="NAME", help="the column of the posts")
+    words = "the column of the labels: yes or no, true or false, 1 or 0, where 1 is a post to be blocked; or scores"
+    command.add_argument("--label-column", required=True, metavar="NAME", help=words)
+    words = "labels are scores, and a post is to be blocked whose score is above this"
+    command.add_argument("--threshold", type=finite, metavar="SCORE", help=words)
+    words = "publish or block (default); or remove the post, or have a person review it"
+    command.add_argument("--actions", choices=["publish_or_block", "remove_or_review"], default="publish_or_block", help=words)
+    words = "the frozen model that embeds posts, of `list language_models` (default minilm)"
+    command.add_argument("--language-model", default="minilm", metavar="NAME", help=words)
+    words = "how embeddings are given to agents: as they are (default), of norm 1, or features of mean 0 and variance 1"
+    command.add_argument("--scaling", choices=["none", "unit", "standardise"], default="none", help=words)
+    words = f"neural agents, of `list agents` (default {' '.join(moderating.AGENTS)})"
+    command.add_argument("--agents", nargs="+", default=list(moderating.AGENTS), metavar="NAME", help=words)
+    command.add_argument("--ensemble-size", type=whole(1, LARGEST), default=8, help="M (default 8)")
+    command.add_argument("--seeds", type=whole(1, LARGEST), default=1, help="orders of the posts (default 1)")
+    command.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto (default), cpu or cuda")
+    words = "folder to make, for report.html, decisions.csv and what a second start goes on from (default: POSTS-moderation)"
+    command.add_argument("--output", type=Path, metavar="FOLDER", help=words)
+    command.set_defaults(command=moderating.moderate)
 
     command = commands.add_parser("simulate", help="run one block of seeds and write its run file")
     command.add_argument("--environment", help="name in config/environments.yaml")

@@ -103,9 +103,9 @@ def compare(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ensemblepp-"))
         folder = Path(folder)
         grid = {"horizon": horizon, "seeds": _listed(seeds), "ensemble_sizes": _listed(ensemble_sizes, [ensemble_sizes])}
-        config = _configured(agents, environment, folder, grid | {"seeds_per_block": seeds_per_block}, device)
-        planned = plan(config, _STUDY) | {"results": folder.as_posix(), "scale": "-"}
-        blocks = {block.path: (block, code) for block, code in _blocks(planned)}
+        config = configured(agents, environment, folder, grid | {"seeds_per_block": seeds_per_block}, device)
+        planned = planned_in(config, folder)
+        blocks = {block.path: (block, code) for block, code in blocks_of(planned)}
         for block, _ in blocks.values():
             _bring(block)
         missing = [(block, code) for block, code in blocks.values() if not _finished(block, code)]
@@ -122,14 +122,20 @@ def _listed(value: Any, one: Any = None) -> Any:
     return [entry.item() if hasattr(entry, "item") else entry for entry in value]
 
 
-def _configured(agents: Any, environment: Any, folder: Path, grid: dict[str, Any], device: str) -> Config:
-    """The shipped configuration with what was given, and a study of it; faults in the caller's words."""
+def configured(agents: Any, environment: Any, folder: Path, grid: dict[str, Any], device: str) -> Config:
+    """The shipped configuration with what was given, and a study of it.
+
+    Raises:
+        ConfigError: in the caller's words.
+        DataError: there is a fault in a table.
+    """
     values = shipped()
     played = given.agents(agents, values["agents"])
     try:
         place = given.environment(environment, values["environments"], folder / "data")
         values["agents"] = values["agents"] | played.entries
         values["environments"] = values["environments"] | place.entries
+        values = given.values_of(values, place)
         study = {"title": "Comparison", "agents": played.names, "scales": {_SCALE: {"environments": place.names, **grid}}}
         return load(values | {"scale": _SCALE, "device": device, "studies": {_STUDY: study}})
     except ValidationError as error:
@@ -139,7 +145,12 @@ def _configured(agents: Any, environment: Any, folder: Path, grid: dict[str, Any
         raise ConfigError(_PLACES.sub("", str(error))) from None
 
 
-def _blocks(planned: Mapping[str, Any]) -> Iterator[tuple[Block, str]]:
+def planned_in(config: Config, folder: Path) -> dict[str, Any]:
+    """The plan of a comparison whose files lie in `folder`."""
+    return plan(config, _STUDY) | {"results": folder.as_posix(), "scale": "-"}
+
+
+def blocks_of(planned: Mapping[str, Any]) -> Iterator[tuple[Block, str]]:
     """Every block of a plan with the fingerprint of its code."""
     for run in planned["runs"]:
         for size in run["sizes"]:

@@ -31,10 +31,14 @@ class Entries(NamedTuple):
     Attributes:
         names: of what was given, in order.
         entries: name -> entry, of what is not in the shipped configuration.
+        like: of environments, the kind whose values in protocols and agents hold here too; "" for none.
+        values: of environments, what differs in them alone: an agent's name -> key -> value.
     """
 
     names: list[str]
     entries: dict[str, dict[str, Any]]
+    like: str = ""
+    values: Mapping[str, Mapping[str, Any]] = {}
 
 
 def agents(given: Sequence[Any] | Mapping[str, Any], shipped: Mapping[str, Any]) -> Entries:
@@ -91,7 +95,7 @@ def environment(given: Any, shipped: Mapping[str, Any], folder: Path) -> Entries
     """An environment as `compare` takes it.
 
     Args:
-        given: a name, a class, a kind or class with options, or a table with its label.
+        given: a name, a class, a kind or class with options, or a table with its label; or what this would make of it.
         shipped: the environments of the shipped configuration.
         folder: where a table is kept for the runs.
 
@@ -99,6 +103,8 @@ def environment(given: Any, shipped: Mapping[str, Any], folder: Path) -> Entries
         ConfigError: it is none of these.
         DataError: there is a fault in the table.
     """
+    if isinstance(given, Entries):
+        return given
     if isinstance(given, str):
         return Entries([given], {})
     if isinstance(given, Mapping):
@@ -112,6 +118,21 @@ def environment(given: Any, shipped: Mapping[str, Any], folder: Path) -> Entries
         title = str(entry.get("title") or _words(given))
     name = _name(title, shipped)
     return Entries([name], {name: entry | {"title": title}})
+
+
+def values_of(values: dict[str, Any], place: Entries) -> dict[str, Any]:
+    """The configuration with what holds in the environments of `place`: what it says of the kind `like`, and `place.values`."""
+
+    def said(of: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        here = {**of.get(place.like, {}), **own}
+        return {**of, **dict.fromkeys(place.names, here)} if here else dict(of)
+
+    protocols = {name: said(of, {}) for name, of in values["protocols"].items()}
+    agents = dict(values["agents"])
+    for name, agent in agents.items():
+        if here := said(agent.get("per_environment", {}), place.values.get(name, {})):
+            agents[name] = {**agent, "per_environment": here}
+    return values | {"protocols": protocols, "agents": agents}
 
 
 def _parted(given: Any, key: str, kinds: Mapping[str, str]) -> tuple[str | type, dict[str, Any]]:

@@ -18,8 +18,9 @@ import torch
 
 from ensemblepp.errors import DataError
 
-#: Tokens of a batch, with padding: a layer's values of so many stay in a processor's caches. GPUs need more to be busy.
-BATCH_TOKENS = {"cpu": 512, "cuda": 1 << 15}
+#: Tokens of a batch, with padding. Twice as many are 7 % faster on a CPU, but fill more rows of every length's last batch: of
+#: 400 posts 71 % of the computed tokens would be theirs and not 83 %, of 2,000 posts 89 and 91 %. A GPU needs more to be busy.
+BATCH_TOKENS = {"cpu": 256, "cuda": 1 << 15}
 
 #: Texts that are split into tokens together.
 _TOGETHER = 128
