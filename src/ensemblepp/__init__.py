@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ensemblepp.randomness.streams import generator
     from ensemblepp.runs.comparison import compare
 
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"
 
 __all__ = [
     "Agent",

@@ -16,6 +16,7 @@ import xarray as xr
 
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import EnsembleError, ResultError
+from ensemblepp.runs import crate
 from ensemblepp.runs.aggregate import read_block
 from ensemblepp.runs.differences import differences
 from ensemblepp.runs.fingerprint import fingerprint
@@ -72,10 +73,11 @@ def verify(config: Config, paths: Iterable[Path], on_file: Callable[[], None] = 
 
 
 def verify_published(paths: Iterable[Path], on_file: Callable[[], None] = lambda: None) -> Iterator[Finding]:
-    """What is broken of files that were published: of them no more is known here than whether they are whole."""
+    """What is broken of files that were published: not whole, or not as the research object beside them says."""
     for path in paths:
-        reason = _damage(path)
-        if reason:
+        if path.name == crate.METADATA:
+            yield from (Finding(other, "broken", reason) for other, reason in crate.faults(path))
+        elif reason := _damage(path):
             yield Finding(path, "broken", reason)
         on_file()
 
