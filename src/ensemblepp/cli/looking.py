@@ -145,5 +145,5 @@ def show_configuration(options: argparse.Namespace) -> None:
     if options.write:
         for path in documentation.write_all():
             print(path)
-    config = read_files()
+    config = read_files(merged=options.files)
     print(f"configuration is sound: scale {config.scale}, {len(config.active_studies())} studies")
