@@ -21,7 +21,8 @@ from ensemblepp.errors import ConfigError
 class Choice(NamedTuple):
     """What an agent chose in one round."""
 
-    index: np.ndarray  #: (seeds, chains) int, position in the decision set
+    #: (seeds, chains) int, position in the decision set; it hides the method `index` of tuples
+    index: np.ndarray  # type: ignore[assignment]
     features: np.ndarray  #: (seeds, chains, d) the chosen action's features
 
 
