@@ -26,7 +26,8 @@ FIRST = {
     ],
 }
 SECOND = FIRST | {
-    "studies": {"uci": {"blocks": 8, "seeds": 2, "horizon": 150}},
+    "studies": {"uci": {"blocks": 8, "seeds": 2, "horizon": 150}, "moderation": {"blocks": 1, "seeds": 2, "horizon": 150}},
+    "inputs": {"hatespeech/posts": "5" * 64},
     "invocations": [],
     "finished": "2026-11-29T00:30:00-0100",
 }
@@ -94,9 +95,22 @@ def test_what_was_made_of_what_and_when(folder):
     )
     raw = [found[name] for name in references(second, "object") if name.startswith("#uci/")]
     assert (RAW[0].sha256, f"#{RAW[0].name}") in [(entity["sha256"], entity["@id"]) for entity in raw]
+    assert found["#hatespeech/posts"]["sha256"] == "5" * 64
+    (model,) = (found[name] for name in references(second, "object") if "pooling" in found[name].get("description", ""))
+    assert model["name"] == read_files(scale="smoke").language_models[model["@id"][1:]].location
     assert not [name for name in references(first, "object") if name.startswith("#uci/")]
     assert found["#scale-smoke"]["value"] == "smoke"
     assert {"#scale-smoke", "config/agents.yaml", "requirements.lock"} <= set(references(first, "object"))
+
+
+def test_raw_files_without_a_stated_checksum_are_summed_where_they_are(tmp_path, monkeypatch, request):
+    settings = read_files(request.config.rootpath, scale="smoke")
+    monkeypatch.chdir(tmp_path)
+    assert crate.checksums(settings, ["moderation", "uci"]) == {}
+    raw = tmp_path / "data/raw/hatespeech/posts"
+    raw.parent.mkdir(parents=True)
+    raw.write_bytes(b"posts")
+    assert crate.checksums(settings, ["moderation", "uci"]) == {"hatespeech/posts": hashlib.sha256(b"posts").hexdigest()}
 
 
 def test_the_same_results_give_the_same_bytes(folder, tmp_path):

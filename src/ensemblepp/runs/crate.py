@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ensemblepp.config.loading import read_yaml
 from ensemblepp.config.resolution import Config
 from ensemblepp.data import load
-from ensemblepp.data.sources import HOSTS
+from ensemblepp.data.sources import HOSTS, RawFile, Source
 from ensemblepp.errors import ResultError
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _action(crate: ROCrate, config: Config, number: int, publication: Mapping[st
         ),
         actionStatus="http://schema.org/CompletedActionStatus",
         endTime=max(ends).isoformat(timespec="seconds"),
-        object=[scale, *given, *_inputs(crate, config, studies)],
+        object=[scale, *given, *_inputs(crate, config, publication | {"studies": studies})],
         result=made,
     )
     if publication["invocations"]:
@@ -265,21 +265,38 @@ def instant(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z").astimezone(UTC)
 
 
-def _inputs(crate: ROCrate, config: Config, studies: Mapping[str, Any]) -> Iterator[Entity]:
-    """The raw files and language models of some studies. No files of the object: what is kept of them is what was unpacked."""
-    names = dict.fromkeys(name for study in studies for name in config.studies[study].scales[config.scale].environments)
+def checksums(config: Config, studies: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of the raw files of some studies whose publisher states none, as they are here."""
+    found = (raw for dataset in _named(config, studies, "dataset") for raw in _raw(config, dataset) if raw.sha256 is None)
+    return {raw.name: _sha256(path) for raw in found if (path := Path("data/raw", raw.name)).is_file()}
+
+
+def _named(config: Config, studies: Iterable[str], attribute: str) -> list[str]:
+    """The data sets or language models of the environments of some studies."""
+    names = (name for study in studies for name in config.studies[study].scales[config.scale].environments)
+    found = (getattr(config.environments[name], attribute, None) for name in names)
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def _raw(config: Config, dataset: str) -> tuple[RawFile, ...]:
+    """The raw files of a data set; of a file of the user's, that."""
+    published = config.published(dataset)
+    if published:
+        return load(published).RAW
+    path = Path(config.datasets[dataset].file)
+    return (RawFile(path.name, (Source(path.name),), (), _sha256(path)),)
+
+
+def _inputs(crate: ROCrate, config: Config, publication: Mapping[str, Any]) -> Iterator[Entity]:
+    """The raw files and language models of a publication. No files of the object: what is kept of them is what was unpacked."""
     hosts = {host: default for host, (_, default) in HOSTS.items()}
-    for dataset in dict.fromkeys(getattr(config.environments[name], "dataset", None) for name in names):
-        published = dataset and config.published(dataset)
-        if published:
-            for raw in load(published).RAW:
-                address = raw.sources[0].url.format(**hosts)
-                yield _entity(crate, f"#{raw.name}", "CreativeWork", name=raw.name, url=address, sha256=raw.sha256)
-        elif dataset:
-            path = Path(config.datasets[dataset].file)
-            yield _entity(crate, f"#{path.name}", "CreativeWork", name=path.name, sha256=_sha256(path))
-    for name in dict.fromkeys(getattr(config.environments[name], "language_model", None) for name in names):
-        if name:
-            model = config.language_models[name]
-            text = "; ".join(f"{key} {value}" for key, value in model.model_dump().items() if value)
-            yield _entity(crate, f"#{name}", "CreativeWork", name=model.location, description=text)
+    for dataset in _named(config, publication["studies"], "dataset"):
+        for raw in _raw(config, dataset):
+            entity = _entity(crate, f"#{raw.name}", "CreativeWork", name=raw.name, url=raw.sources[0].url.format(**hosts))
+            if digest := raw.sha256 or publication.get("inputs", {}).get(raw.name):
+                entity["sha256"] = digest
+            yield entity
+    for name in _named(config, publication["studies"], "language_model"):
+        model = config.language_models[name]
+        text = "; ".join(f"{key} {value}" for key, value in model.model_dump().items() if value)
+        yield _entity(crate, f"#{name}", "CreativeWork", name=model.location, description=text)

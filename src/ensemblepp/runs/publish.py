@@ -122,6 +122,7 @@ def _publication(config: Config, complete: list[str]) -> dict:
         },
         "commits": sorted({run["commit"] for run in runs}),
         "finished": max((run["finished"] for run in runs), key=crate.instant),
+        "inputs": crate.checksums(config, complete),
         "versions": runs[-1]["versions"] | {"python": runs[-1]["python"]},
         "machine": _machine(),
         "rules": _rules(config.scale),
