@@ -9,6 +9,7 @@
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint, mypy
 #   make wheel       dist/: wheel and source archive
 #   make check-wheel the wheel in a fresh environment: a first comparison in an empty folder
+#   make check-metadata   CITATION.cff, the hosts' CI files and the published research object, each by its own schema
 #   make docs-site   the documentation as a site, site/index.html
 #   make docs        what pages show and people do not write: pictures, the tutorial's notebook, the table of docs/quick
 #   make lock        renew requirements.lock from pyproject.toml
@@ -25,11 +26,12 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RUN := $(BIN)/python -m
 SITE := .venv-docs/.installed
+CHECKS := .venv-checks/.installed
 # bars on a terminal; a line per job in a file, as CI and clusters keep
 LOGGER := $$(test -t 2 && echo --logger rich)
 LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
-.PHONY: reproduce report linear publish paper test browser lint wheel check-wheel docs-site docs lock clean install
+.PHONY: reproduce report linear publish paper test browser lint wheel check-wheel check-metadata docs-site docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all $(LOGGER) --config scale=$(SCALE)
@@ -74,10 +76,17 @@ check-wheel: wheel
 	@.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	@folder=$$(mktemp -d); bin=$$PWD/.venv-wheel/bin; cd "$$folder"; "$$bin/ensemblepp" quickstart; test -s quickstart.png; rm -r "$$folder"
 
-$(SITE): requirements-docs.lock
-	@$(PYTHON) -m venv .venv-docs
-	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+# tools of their own environments
+$(SITE) $(CHECKS): .venv-%/.installed: requirements-%.lock
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
+
+check-metadata: $(CHECKS)
+	@for checked in citation-file-format:CITATION.cff github-workflows:.github/workflows/ci.yml gitlab-ci:.gitlab-ci.yml; do \
+		.venv-checks/bin/check-jsonschema --builtin-schema "vendor.$${checked%%:*}" "$${checked#*:}"; \
+	done
+	@.venv-checks/bin/python tests/research_object.py results/paper-scale
 
 docs-site: $(SITE)
 	@.venv-docs/bin/python -m mkdocs build --strict --quiet

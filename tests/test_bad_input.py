@@ -104,7 +104,11 @@ FILES = {
 
 @pytest.mark.parametrize(("content", "message"), FILES.values(), ids=FILES)
 def test_a_configuration_file(folder, refused, content, message):
-    (folder / A).write_bytes(content)
+    mine = folder / "mine.yaml"
+    mine.write_bytes(content)
+    (line,) = refused("config", mine)
+    assert line.startswith(f"{mine}: {message}")
+    mine.rename(folder / A)
     (line,) = refused("config")
     assert line.startswith(f"{A}: {message}")
 

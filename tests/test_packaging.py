@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -50,6 +51,12 @@ def test_torch_is_locked_without_a_build():
 def test_one_version_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == ensemblepp.__version__
+
+
+@pytest.mark.parametrize("host", [".github/workflows/ci.yml", ".gitlab-ci.yml"])
+def test_hosts_try_every_python_that_is_claimed(host):
+    claimed = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    assert claimed == sorted(set(re.findall(r'"(3\.\d+)"', (ROOT / host).read_text())))
 
 
 def test_no_path_of_one_machine():

@@ -6,11 +6,13 @@ import importlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import ensemblepp
 from ensemblepp import registry
 from ensemblepp.runs.fingerprint import closure
+from ensemblepp.testing import check_agent
 
 
 def test_twelve_names_and_where_they_are():
@@ -39,3 +41,22 @@ def test_a_fingerprint_follows_a_public_name_to_its_module(tmp_path, monkeypatch
     found = closure("module_of_mine")
     assert "ensemblepp.agents.neural.base" in found
     assert not {"ensemblepp.engines.choice", "ensemblepp.agents.linear.ensemblepp"} & found
+
+
+class Derived(ensemblepp.Agent):
+    """An agent that says what it is an agent of: to a type checker its base has properties, and when it runs it has none."""
+
+    chains = (("none", "none"),)
+
+    def __init__(self, seeds, **_):
+        self.seeds = seeds
+
+    def act(self, decisions):
+        return decisions.choose(np.zeros((len(self.seeds), 1), dtype=int))
+
+    def update(self, choice, reward):
+        pass
+
+
+def test_an_agent_may_be_derived_from_the_interface():
+    check_agent(Derived)

@@ -15,15 +15,16 @@ from project import ROOT, copy_project
 
 import ensemblepp
 
+BUILD = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--disable-pip-version-check"]
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the files of a fresh clone, without a network."""
     source = tmp_path_factory.mktemp("source")
     copy_project(source, compiled=False)
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--disable-pip-version-check"]
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", str(source / "dist"), "."], cwd=source, check=True
+        [sys.executable, "-m", "pip", "wheel", *BUILD, "--wheel-dir", str(source / "dist"), "."], cwd=source, check=True
     )
     (built,) = (source / "dist").glob("*.whl")
     return built
@@ -67,6 +68,21 @@ def test_what_is_in_it(wheel):
     assert {f"ensemblepp/report/files/page.{kind}" for kind in ("html", "css", "js")} <= names
     foreign = {name.split("/")[0] for name in names} - {"ensemblepp", f"ensemblepp-{ensemblepp.__version__}.dist-info"}
     assert not foreign
+
+
+def test_the_source_archive_gives_the_same_wheel(wheel, tmp_path):
+    """Of an archive alone, without the repository."""
+    build = "from setuptools import build_meta; build_meta.build_sdist('dist')"
+    subprocess.run([sys.executable, "-c", build], cwd=wheel.parents[1], check=True, stdout=subprocess.DEVNULL)
+    (archive,) = wheel.parent.glob("*.tar.gz")
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *BUILD, "--wheel-dir", str(tmp_path), str(archive)], check=True)
+    again = tmp_path / wheel.name
+    assert contents(again) == contents(wheel)
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def test_quickstart_in_an_empty_folder(environment, tmp_path):

@@ -1,9 +1,9 @@
-"""What a user writes, for the type checker alone (`make types`): the public names give the types that their docstrings say."""
+"""What a user writes, for the type checker alone (`make lint`): the public names give the types that their docstrings say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_type
+from typing import Final, Literal, assert_type
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from ensemblepp import (
     simulate,
 )
 from ensemblepp.runs.accessor import BanditAccessor
-from ensemblepp.testing import check_agent
+from ensemblepp.testing import check_agent, check_environment
 from ensemblepp.trajectory import Trajectory
 
 
@@ -41,9 +41,65 @@ class Mine:
         pass
 
 
+class Frozen:
+    """Another, whose attributes are as narrow as its author likes: constants and properties."""
+
+    chains: Final = (("none", "none"),)
+
+    def __init__(self, seeds: Sequence[int]) -> None:
+        self._seeds = tuple(seeds)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return self._seeds
+
+    def act(self, decisions: Decisions) -> Choice:
+        return decisions.choose(np.zeros((len(self.seeds), 1), dtype=int))
+
+    def update(self, choice: Choice, reward: np.ndarray) -> None:
+        pass
+
+
+class Derived(Agent):
+    """Another, which says what it is an agent of."""
+
+    seeds: tuple[int, ...]
+    chains = (("none", "none"),)
+
+    def __init__(self, seeds: Sequence[int]) -> None:
+        self.seeds = tuple(seeds)
+
+    def act(self, decisions: Decisions) -> Choice:
+        return decisions.choose(np.zeros((len(self.seeds), 1), dtype=int))
+
+    def update(self, choice: Choice, reward: np.ndarray) -> None:
+        pass
+
+
+class Slots:
+    """An environment of the user's: two actions, the second of which pays."""
+
+    dimension: Literal[2] = 2
+    fixed_actions: Literal[2] = 2
+
+    def __init__(self, seeds: Sequence[int]) -> None:
+        self.seeds = tuple(seeds)
+
+    def decisions(self) -> Decisions:
+        return Decisions(np.tile(np.eye(2), (len(self.seeds), 1, 1)))
+
+    def mean_rewards(self) -> np.ndarray:
+        return np.tile([0.0, 1.0], (len(self.seeds), 1))
+
+    def step(self, choice: Choice) -> Outcome:
+        reward = choice.features[..., 1]
+        return Outcome(reward, 1.0 - reward)
+
+
 def every_name(environment: Environment, outcome: Outcome) -> None:
-    mine: Agent = Mine([0])
-    assert_type(simulate(environment, mine, 10), Trajectory)
+    agents: list[Agent] = [Mine([0]), Frozen([0]), Derived([0])]
+    environments: list[Environment] = [environment, Slots([0])]
+    assert_type(simulate(environments[0], agents[0], 10), Trajectory)
     assert_type(outcome.reward, np.ndarray)
     assert_type(generator(0, "agent"), np.random.Generator)
     linear = LinearEnsemblePlusPlus([0], references=["gaussian"], perturbations=["sphere"], dimension=3, ensemble_size=2)
@@ -54,3 +110,6 @@ def every_name(environment: Environment, outcome: Outcome) -> None:
     assert_type(shown.differences(), pd.DataFrame)
     assert_type(shown.plot(), Figure)
     check_agent(Mine)
+    check_agent(Frozen)
+    check_agent(Derived)
+    check_environment(Slots)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ensemblepp.runs.comparison import compare
     from ensemblepp.runs.moderate import moderate
 
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"
 
 __all__ = [
     "Agent",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from ensemblepp.errors import ConfigError
 class Choice(NamedTuple):
     """What an agent chose in one round."""
 
-    index: np.ndarray  #: (seeds, chains) int, position in the decision set
+    #: (seeds, chains) int, position in the decision set; it hides the method `index` of tuples
+    index: np.ndarray  # type: ignore[assignment]
     features: np.ndarray  #: (seeds, chains, d) the chosen action's features
 
 
@@ -81,10 +82,25 @@ class Environment(Protocol):
     A class is constructed as `Environment(seeds, **options)`, where `options` are what the configuration gives.
     """
 
-    seeds: Sequence[int]
-    dimension: int  #: d, entries of an action's feature vector
-    #: Number of actions whose meaning is the same in every round (so that "always action a" is a policy), else 0.
-    fixed_actions: int
+    # a type checker reads properties, so that a class may have a tuple, a property or a constant; others read attributes
+    if TYPE_CHECKING:
+
+        @property
+        def seeds(self) -> Sequence[int]:
+            """The seeds, in the order of axis 0."""
+
+        @property
+        def dimension(self) -> int:
+            """d, entries of an action's feature vector."""
+
+        @property
+        def fixed_actions(self) -> int:
+            """Number of actions whose meaning is the same in every round (so that "always action a" is a policy), else 0."""
+
+    else:
+        seeds: Sequence[int]
+        dimension: int
+        fixed_actions: int
 
     def decisions(self) -> Decisions:
         """The decision sets of the present round."""
@@ -104,9 +120,19 @@ class Agent(Protocol):
     what it has to say of itself as name -> (seeds, chains), always the same names: run files keep it.
     """
 
-    seeds: Sequence[int]
-    #: One (reference, perturbation) pair of law names per chain; ("none", "none") where an agent has no such laws.
-    chains: Sequence[tuple[str, str]]
+    if TYPE_CHECKING:
+
+        @property
+        def seeds(self) -> Sequence[int]:
+            """The seeds, in the order of axis 0."""
+
+        @property
+        def chains(self) -> Sequence[tuple[str, str]]:
+            """One (reference, perturbation) pair of law names per chain; ("none", "none") where an agent has no such laws."""
+
+    else:
+        seeds: Sequence[int]
+        chains: Sequence[tuple[str, str]]
 
     def act(self, decisions: Decisions) -> Choice:
         """Choose one action for every seed and chain."""

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from small_configuration import small
+from snakemake.utils import update_config
 
 from ensemblepp.config.checks import CONFIG_FILES
 from ensemblepp.config.loading import load, read_files
@@ -62,6 +64,19 @@ def test_a_file_that_is_no_mapping(tmp_path, text, message):
     with pytest.raises(ConfigError) as error:
         read_files(tmp_path)
     assert str(error.value) == f"{path}: {message}"
+
+
+def test_files_of_ones_own_are_merged_as_snakemake_merges_them(tmp_path):
+    files = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    files[0].write_text("scale: smoke\nagents:\n  ts: {label: Exact}\n  mine: {kind: linear_ts, label: Mine}\n")
+    files[1].write_text("agents:\n  mine: {label: Yours}\n")
+    values: dict = {}
+    for path in [*(ROOT / name for name in CONFIG_FILES), *files]:
+        update_config(values, yaml.safe_load(path.read_text()))
+    merged = read_files(ROOT, merged=files)
+    assert merged == load(values)
+    assert (merged.scale, merged.agents["ts"].label, merged.agents["mine"].label) == ("smoke", "Exact", "Yours")
+    assert merged.agents["ensemble++"] == read_files(ROOT).agents["ensemble++"]
 
 
 def test_a_missing_file(tmp_path):

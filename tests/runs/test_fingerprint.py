@@ -76,6 +76,33 @@ def test_code_counts(old, new):
     assert source_digest(edited) != source_digest(SOURCE)
 
 
+TYPED = """from typing import TYPE_CHECKING, Protocol
+
+class Round(Protocol):
+    if TYPE_CHECKING:
+        @property
+        def area(self) -> float: ...
+    else:
+        area: float
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "same"),
+    [
+        pytest.param("from typing import Protocol\nclass Round(Protocol):\n    area: float\n", True, id="what runs"),
+        pytest.param(TYPED.replace("@property", "@cached_property"), True, id="what a type checker reads"),
+        pytest.param(TYPED.replace("area: float", "area: int"), False, id="what runs instead"),
+        pytest.param(TYPED.replace("if TYPE", "if not TYPE"), False, id="another condition"),
+        pytest.param(TYPED.replace("from typing", "from mine"), False, id="a name of one's own"),
+        pytest.param(TYPED.replace("CHECKING, P", "CHECKING as T, P"), False, id="under another name"),
+        pytest.param(TYPED.replace("Protocol\n", "Protocol, Any\n", 1), False, id="another import"),
+    ],
+)
+def test_what_only_a_type_checker_reads_does_not_count(source, same):
+    assert (source_digest(source) == source_digest(TYPED)) is same
+
+
 #: Sources whose trees the versions of Python write differently, or whose text they show differently.
 SAMPLES = {
     "functions": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import xarray as xr
 
 from ensemblepp.config.loading import load, read_files
 from ensemblepp.errors import ResultError
+from ensemblepp.runs import crate
 from ensemblepp.runs import publish as module
 from ensemblepp.runs.publish import publish, summary
 from ensemblepp.storage.datasets import write_dataset, write_json
@@ -20,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: What stands beside a run file, as far as it is published.
 RECORD = {"commit": "c", "versions": {}, "python": "3", "seconds": 2.0, "cpu_seconds": 1.5, "peak_memory_mb": 300.0}
+RECORD["finished"] = "2026-11-28T12:00:00+0000"
 
 
 def test_a_summary_is_numpys():
@@ -65,6 +68,12 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         (folder / name).write_text("earlier")
     machine = {"processor": "other", "cores": 4}
     facts = {"studies": {"linear": {"seeds": 3, "horizon": 9, "blocks": 1}}, "machine": machine, "rules": {}, "invocations": []}
+    facts |= {"finished": "2026-11-27T12:00:00+0000", "commits": ["c"], "versions": {}}
+    for pattern in crate.SOURCES:
+        for path in request.config.rootpath.glob(pattern):
+            copy = tmp_path / path.relative_to(request.config.rootpath)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
     write_json({"scale": "smoke", "publications": [facts], "not_run": {}}, folder / "provenance.json")
     block = settings.blocks("uci")[0]
     for path in settings.files("uci"):
@@ -116,6 +125,8 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     with pytest.raises(ResultError, match="^" + re.escape(f"{record}: no such file; run snakemake to make it")):
         publish(settings, folder)
     assert contents(folder) == published
+
+    assert list(crate.faults(folder / crate.METADATA)) == []
 
     page = (folder / "README.md").read_text()
     assert f"{settings.studies['linear'].title} | 3 | 9 |" in page

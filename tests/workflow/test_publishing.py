@@ -9,6 +9,8 @@ import sys
 import pytest
 import xarray as xr
 
+from ensemblepp.runs import crate
+
 
 @pytest.mark.workflow
 def test_publishing_the_smoke_run(smoke, tmp_path):
@@ -40,3 +42,9 @@ def test_publishing_the_smoke_run(smoke, tmp_path):
     full, small = (xr.load_dataset(folder / "datasets/linear.nc") for folder in (smoke.folder / "results/smoke", tmp_path))
     xr.testing.assert_allclose(small["mean"], full["regret"].mean("seed", skipna=False).sel(time=small["time"]), rtol=1e-5)
     assert small["time"][-1] == full["time"][-1]
+
+    # a research object of the real run, and the same bytes again
+    assert list(crate.faults(tmp_path / crate.METADATA)) == []
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    subprocess.run(command, cwd=smoke.folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

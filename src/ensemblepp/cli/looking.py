@@ -146,7 +146,7 @@ def show_configuration(options: argparse.Namespace) -> None:
     from ensemblepp.runs import publish
 
     written = documentation.write_all() if options.write else []
-    config = read_files()
+    config = read_files(merged=options.files)
     if options.write:
         # what is published says which of it is out of date
         written += publish.renew_readme(read_files(scale="paper"))

@@ -247,6 +247,9 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
 
     command = commands.add_parser("config", help="check the configuration; --write renews what is generated from its model")
     command.add_argument("--write", action="store_true", help="renew the JSON schema and the tables of config/README.md")
+    command.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="merged over those of config/, as --configfile does"
+    )
     command.set_defaults(command=looking.show_configuration)
 
     command = commands.add_parser("list", help="the names that the configuration knows: studies, agents, environments and more")

@@ -10,7 +10,7 @@ Snakemake reads YAML leniently: of a key that a mapping has twice, the last wins
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,31 @@ def typed(values: Mapping[str, Any]) -> Config:
         raise ConfigError("\n".join(in_words(fault) for fault in error.errors())) from None
 
 
-def read_files(folder: str | Path = ".", **overrides: Any) -> Config:
-    """Read and check the configuration files below `folder`, as Snakemake does; `overrides` replace top-level keys."""
+def read_files(folder: str | Path = ".", merged: Iterable[str | Path] = (), **overrides: Any) -> Config:
+    """Read and check the configuration files below `folder`, as Snakemake does.
+
+    Args:
+        folder: what holds config/.
+        merged: files that are merged over those, key by key at every depth, as `snakemake --configfile` does.
+        **overrides: replace top-level keys.
+
+    Raises:
+        ConfigError: a file cannot be read, or what they say together is not sound.
+    """
     values: dict[str, Any] = {}
     for name in CONFIG_FILES:
         values |= read_yaml(Path(folder) / name)
+    for path in merged:
+        values = _merge(values, read_yaml(path))
     return load(values | overrides)
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {key: (below.get(key), value) for key, value in above.items()}
+    return {**below} | {
+        key: _merge(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+        for key, (old, new) in both.items()
+    }
 
 
 def read_yaml(path: str | Path) -> Mapping[Any, Any]:

@@ -23,6 +23,8 @@ from ensemblepp.registry import PUBLIC
 
 PACKAGE = "ensemblepp"
 
+TYPE_CHECKING = "TYPE_CHECKING"
+
 #: Modules that only say where others are.
 PLACES = frozenset({"ensemblepp.registry"})
 
@@ -76,13 +78,16 @@ def closure(*modules: str) -> set[str]:
 
 
 def source_digest(text: str, ignored: Callable[[ast.stmt], bool] = lambda statement: False) -> str:
-    """Hash of a module's syntax tree without docstrings: equal for sources that differ in comments or layout only.
+    """Hash of a module's syntax tree as it runs: equal for sources that differ in comments, docstrings or layout only.
+
+    What stands under `if TYPE_CHECKING` never runs, where that name is `typing`'s.
 
     Args:
         text: the source.
         ignored: whether a statement does not count.
     """
     tree = ast.parse(text)
+    typed = any(_is_type_checking(node) for node in tree.body)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
@@ -90,8 +95,28 @@ def source_digest(text: str, ignored: Callable[[ast.stmt], bool] = lambda statem
                 del node.body[0]
         for _, statements in ast.iter_fields(node):
             if isinstance(statements, list):
-                statements[:] = [part for part in statements if not (isinstance(part, ast.stmt) and ignored(part))]
+                running = [part for statement in statements for part in (_running(statement) if typed else [statement])]
+                statements[:] = [part for part in running if not (isinstance(part, ast.stmt) and ignored(part))]
     return _hash("\n".join(_dump(tree)))
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    """Whether a statement imports `TYPE_CHECKING` from typing."""
+    return (
+        isinstance(node, ast.ImportFrom)
+        and node.module == "typing"
+        and any(n.name == TYPE_CHECKING and not n.asname for n in node.names)
+    )
+
+
+def _running(node: object) -> list:
+    """What is left of one part of a syntax tree when `TYPE_CHECKING` is false, as it is in every process."""
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == TYPE_CHECKING:
+        return [part for statement in node.orelse for part in _running(statement)]
+    if isinstance(node, ast.ImportFrom) and _is_type_checking(node):
+        node.names = [name for name in node.names if name.name != TYPE_CHECKING or name.asname]
+        return [node] if node.names else []
+    return [node]
 
 
 def _dump(node: object) -> Iterator[str]:

@@ -16,6 +16,7 @@ import xarray as xr
 
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
+from ensemblepp.runs import crate
 from ensemblepp.runs.costs import recorded
 from ensemblepp.runs.differences import differences
 from ensemblepp.specification import Block
@@ -39,7 +40,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     Studies that were published before and are not complete here stay as they are. Written beside figures/ and tables/:
     datasets/<study>.nc (`summary`), claims/ (the ledger, where there is one), provenance.json (per publication: machine,
     versions, commits, wall and CPU seconds and peak memory per rule; and the studies that were not run, with what they would
-    cost where that was measured) and README.md.
+    cost where that was measured), README.md, and the whole as a research object (`crate`).
 
     Returns:
         The studies that were published now.
@@ -51,6 +52,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     complete = [name for name in studies if all(Path(path).exists() for path in config.files(name))]
     if not complete:
         raise ResultError(f"{config.results}: no study is complete; run snakemake --config scale={config.scale} first")
+    crate.sources()
     folder = Path(folder)
     earlier = _earlier(folder, set(studies) - set(complete))
     kept = {name for publication in earlier for name in publication["studies"]}
@@ -61,9 +63,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
         name: summary(read_dataset(f"{config.results}/datasets/{name}.nc", holds=("regret", *KEPT))) for name in complete
     }
     for path in [path for kind in (*ARTEFACTS, "datasets") for path in folder.glob(f"{kind}/*")]:
-        # the longest name that fits, since a study's name may begin another's
-        owner = max((name for name in studies if path.name.startswith((f"{name}-", f"{name}."))), key=len, default=None)
-        if owner not in kept:
+        if crate.owner(path, studies) not in kept:
             path.unlink()
     for name in complete:
         for kind, suffixes in _TRACKED.items():
@@ -80,6 +80,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
     write_json(provenance, folder / "provenance.json")
     renew_readme(config, folder)
+    crate.write_crate(config, folder, provenance)
     return complete
 
 
@@ -126,6 +127,7 @@ def renew_readme(config: Config, folder: str | Path = FOLDER) -> list[Path]:
     (folder / "README.md").write_text(
         readme(config, provenance, outdated(config, sorted(folder.glob("datasets/*.nc")))), encoding="utf-8"
     )
+    crate.renew(folder)
     return [folder / "README.md"]
 
 
@@ -169,6 +171,8 @@ def _publication(config: Config, complete: list[str]) -> dict:
             for name in complete
         },
         "commits": sorted({run["commit"] for run in runs}),
+        "finished": max((run["finished"] for run in runs), key=crate.instant),
+        "inputs": crate.checksums(config, complete),
         "versions": runs[-1]["versions"] | {"python": runs[-1]["python"]},
         "machine": _machine(),
         "rules": _rules(config.scale),
@@ -232,6 +236,7 @@ def readme(config: Config, provenance: dict, outdated: Mapping[str, str]) -> str
         f"Made by `snakemake --cores all --config scale={config.scale}`, then `python -m ensemblepp publish`.",
         "`datasets/` holds, per study, mean, standard error and median of the regret over seeds, and every final regret.",
         f"`python -m ensemblepp page --scale {config.scale} --folder {FOLDER}` makes one page of all of it.",
+        "The folder is a research object: `ro-crate-metadata.json` tells of every file, what it was made of, when and by whom.",
         "",
         "| study | seeds | rounds | files |",
         "| --- | --- | --- | --- |",
@@ -250,10 +255,12 @@ def readme(config: Config, provenance: dict, outdated: Mapping[str, str]) -> str
         lines += [f"* {config.studies[name].title} (`{name}`): {reason}." for name, reason in outdated.items()]
     if provenance["not_run"]:
         lines += ["", "Not run at this scale yet:", ""]
-        for name, cost in provenance["not_run"].items():
-            lines.append(f"* {config.studies[name].title}: {cost}.")
+        for name, study in config.studies.items():
+            if name in provenance["not_run"]:
+                lines.append(f"* {study.title}: {provenance['not_run'][name]}.")
     for publication in provenance["publications"]:
-        machine, titles = publication["machine"], "; ".join(config.studies[name].title for name in publication["studies"])
+        machine = publication["machine"]
+        titles = "; ".join(study.title for name, study in config.studies.items() if name in publication["studies"])
         lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores ({titles}):", ""]
         lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
         for rule, cost in publication["rules"].items():

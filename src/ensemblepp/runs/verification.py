@@ -16,6 +16,7 @@ import xarray as xr
 
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import EnsembleError, ResultError
+from ensemblepp.runs import crate
 from ensemblepp.runs.aggregate import read_block
 from ensemblepp.runs.differences import differences
 from ensemblepp.runs.fingerprint import fingerprint
@@ -73,7 +74,7 @@ def verify(config: Config, paths: Iterable[Path], on_file: Callable[[], None] = 
 
 
 def verify_published(config: Config, paths: Iterable[Path], on_file: Callable[[], None] = lambda: None) -> Iterator[Finding]:
-    """What is broken of files that were published, and which datasets were made under values that are changed since.
+    """What of published files is not whole, not as the research object beside them says, or made under values changed since.
 
     Args:
         config: the configuration, at the scale that was published.
@@ -81,8 +82,9 @@ def verify_published(config: Config, paths: Iterable[Path], on_file: Callable[[]
         on_file: called after each.
     """
     for path in paths:
-        reason = _damage(path)
-        if reason:
+        if path.name == crate.METADATA:
+            yield from (Finding(other, "broken", reason) for other, reason in crate.faults(path))
+        elif reason := _damage(path):
             yield Finding(path, "broken", reason)
         elif path.suffix == ".nc" and (changed := outdated(config, [path])):
             yield Finding(path, "stale", changed[path.stem])
