@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     # not for the configuration, which asks for names only: this is slow to import
     from ensemblepp.storage.checkpoints import Checkpoint
 
+#: Families of neural agents that have compiled rounds, and the engine that plays those.
+_COMPILED: dict[str, str] = {"linear_heads": "neural_compiled", "epinet": "epinet_compiled"}
+
 
 def engine_name(agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str) -> str:
     """The fastest engine for an agent's and an environment's family on "cpu" or "cuda", a key of `registry.ENGINES`."""
     if agent == "linear" and environment == "linear":
         return "linear_compiled" if device == "cpu" else "linear_batched"
-    if agent in ("neural", "linear_heads") and environment == "pool":
-        return "neural_compiled" if agent == "linear_heads" and device == "cpu" else "neural_stacked"
+    if agent in ("neural", *_COMPILED) and environment == "pool":
+        return _COMPILED.get(agent, "neural_stacked") if device == "cpu" else "neural_stacked"
     return "step_by_step"
 
 
@@ -32,7 +35,7 @@ def choose(agent: Agent, environment: Environment) -> str:
     themselves: a class derived from one of them may have changed anything. So may an environment that has rounds of its own.
     """
     family = vars(type(agent)).get("family")
-    if family is None and getattr(agent, "family", None) in ("neural", "linear_heads"):
+    if family is None and getattr(agent, "family", None) in ("neural", *_COMPILED):
         family = "neural"
     if getattr(agent, "track_covariance", False):
         family = None
