@@ -1,4 +1,4 @@
-"""Rounds of agents made of linear heads (`agents.neural.linear_heads`) by the compiled kernel, on a CPU: what it is fed with."""
+"""Rounds of agents made of linear heads (`agents.neural.linear_heads`) by the compiled kernel: what it is fed with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of EpiNet by its own compiled kernel, on a CPU: what it is fed with."""
+"""Rounds of EpiNet by its own compiled kernel: what it is fed with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import torch
 
-from ensemblepp.agents.neural.epinet import EPINET_HIDDEN
 from ensemblepp.engines.neural import epinet_kernel, run
 from ensemblepp.engines.neural.rows import RowsRun
 
@@ -43,7 +42,7 @@ class EpiNetRun(RowsRun):
             *(at[name] for name in names),
             classes=agent.classes,
             members=agent.ensemble_size,
-            units=EPINET_HIDDEN[0],
+            units=agent.parameters["middle"].shape[-1],
             posterior_scale=np.float32(agent.posterior_scale),
             double_softmax=agent.double_softmax,
             learning_rate=float(agent.learning_rate),

@@ -1,14 +1,14 @@
 """The rounds of EpiNet (`agents.neural.epinet`), compiled for one CPU core.
 
-Trunk, offers and Adam are those of all compiled rounds (`engines.neural.network`). The epinet is evaluated index by index on
-rows of a minibatch side by side, unit by unit, which stay in the nearest cache; what is summed over indices and rows is left
-to matrix products.
+Trunk, offers and Adam are those of all compiled rounds (`engines.neural.network`). The epinet is evaluated and
+differentiated index by index, on all rows of a minibatch side by side: what it needs for one index stays in the nearest cache.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from ensemblepp.compilation.compiled import compiled
@@ -131,28 +131,54 @@ def _choose(shape, row, features, hidden, zeta, offsets):
 
 
 @network.inner
-def _combine(weights, inputs, i, outputs, o):
-    """outputs[j, o] += sum_k weights[k, j] inputs[k, i], four k at a time."""
+def _clear(values):
+    for i in range(values.shape[0]):
+        for n in range(values.shape[1]):
+            values[i, n] = np.float32(0)
+
+
+@network.inner
+def _combine(weights, inputs, outputs):
+    """outputs[j] += sum_k weights[k, j] inputs[k] of rows, four k at a time."""
     count = len(weights)
     for j in range(weights.shape[1]):
-        out = outputs[j, o]
+        out = outputs[j]
         for k in range(0, count - 3, 4):
             a, b, c, d = weights[k, j], weights[k + 1, j], weights[k + 2, j], weights[k + 3, j]
-            p, q, r, s = inputs[k, i], inputs[k + 1, i], inputs[k + 2, i], inputs[k + 3, i]
+            p, q, r, s = inputs[k], inputs[k + 1], inputs[k + 2], inputs[k + 3]
             for n in range(len(out)):
-                out[n] += a * p[n] + b * q[n] + c * r[n] + d * s[n]
+                out[n] = out[n] + a * p[n] + b * q[n] + c * r[n] + d * s[n]
         for k in range(count // 4 * 4, count):
-            a, p = weights[k, j], inputs[k, i]
+            a, p = weights[k, j], inputs[k]
             for n in range(len(out)):
                 out[n] += a * p[n]
 
 
-@network.inner
-def _rectify(values, i, units):
-    for u in range(units):
-        own = values[u, i]
-        for n in range(len(own)):
-            own[n] = max(own[n], np.float32(0))
+# sums in any order, so that they are vector code: the same order for every chain, since it is the same code
+@numba.njit(**network.OPTIONS | {"fastmath": {"contract", "reassoc"}})
+def _correlate(left, right, sums):
+    """sums[k, j] += <left[k], right[j]> of rows, four j at a time."""
+    count = len(right)
+    for k in range(len(left)):
+        p = left[k]
+        for j in range(0, count - 3, 4):
+            q, r, s, t = right[j], right[j + 1], right[j + 2], right[j + 3]
+            a = b = c = d = np.float32(0)
+            for n in range(len(p)):
+                a += p[n] * q[n]
+                b += p[n] * r[n]
+                c += p[n] * s[n]
+                d += p[n] * t[n]
+            sums[k, j] += a
+            sums[k, j + 1] += b
+            sums[k, j + 2] += c
+            sums[k, j + 3] += d
+        for j in range(count // 4 * 4, count):
+            q = right[j]
+            a = np.float32(0)
+            for n in range(len(p)):
+                a += p[n] * q[n]
+            sums[k, j] += a
 
 
 @network.inner
@@ -175,16 +201,15 @@ def _loss(shape, value, reward, share, losses, slope):
 
 
 @network.inner
-def _gradient(shape, row, features, hidden, zeta, extra, reward, room, change, delta):
+def _gradient(shape, row, features, hidden, zeta, extra, reward, change, delta):
     """Write derivatives of a minibatch's mean loss to `change`, those by the trunk's outputs to `delta`; returns that loss.
 
-    zeta (M, indices, rows); extra (rows, M) as `EpiNet.extra`; room (4 U + 2, indices, rows), whose row U of ones stays.
+    zeta (M, indices, rows); extra (rows, M) as `EpiNet.extra`.
     """
     units, members, scale = shape.units, shape.members, shape.posterior_scale
     _, count, rows = zeta.shape
     dimension, width = features.shape[1], hidden.shape[1]
     share = np.float32(1) / np.float32(count * rows)
-    first, slopes, inner_slopes = room[: units + 1], room[units + 1 : 3 * units + 2], room[3 * units + 2 :]
     found = _rowwise(shape, row, False, features, hidden)
     index = row[shape.from_index : shape.from_index + members * units].reshape(members, units)
     middle = row[shape.middle : shape.middle + (units + 1) * units].reshape(units + 1, units)
@@ -204,53 +229,54 @@ def _gradient(shape, row, features, hidden, zeta, extra, reward, room, change, d
             by_row[u, n] = found[n, u]
         for m in range(members):
             constant[m, n] = extra[n, m] + scale * _read(shape, False, out_bias, m)
-    second, last = np.empty((units, 1, rows), dtype=np.float32), np.empty((units, 1, rows), dtype=np.float32)
+    own = np.empty((members, rows), dtype=np.float32)
+    # a last row of ones meets the biases of the layer
+    first = np.ones((units + 1, rows), dtype=np.float32)
+    second, last = np.empty((units, rows), dtype=np.float32), np.empty((units, rows), dtype=np.float32)
     value, losses = np.empty(rows, dtype=np.float32), np.zeros(rows, dtype=np.float32)
+    # by the first layer, by `last`, and by the value
+    slopes, by_second = np.empty((2 * units + 1, rows), dtype=np.float32), np.empty((units, rows), dtype=np.float32)
     row_slopes = np.zeros((units + 1, rows), dtype=np.float32)
+    by_index = np.zeros((members, 2 * units + 1), dtype=np.float32)
+    by_middle = np.zeros((units + 1, units), dtype=np.float32)
+    slope = slopes[2 * units]
     for i in range(count):
         for u in range(units):
-            own, before = first[u, i], by_row[u]
             for n in range(rows):
-                own[n] = before[n]
-        _combine(index, zeta, i, first, i)
-        _rectify(first, i, units)
-        second[:] = np.float32(0)
-        last[:] = np.float32(0)
-        _combine(middle, first, i, second, 0)
-        _rectify(second, 0, units)
-        _combine(out, zeta, i, last, 0)
-        before = by_row[units]
+                first[u, n] = by_row[u, n]
+        _clear(second)
+        _clear(last)
+        _clear(slopes[:units])
         for n in range(rows):
-            value[n] = before[n]
+            value[n] = by_row[units, n]
         for m in range(members):
-            own, factor = zeta[m, i], constant[m]
             for n in range(rows):
-                value[n] += own[n] * factor[n]
+                own[m, n] = zeta[m, i, n]
+                value[n] += own[m, n] * constant[m, n]
+        _combine(index, own, first)
+        for u in range(units):
+            for n in range(rows):
+                first[u, n] = max(first[u, n], np.float32(0))
+        _combine(middle, first, second)
+        _combine(out, own, last)
         for v in range(units):
-            own, factor = second[v, 0], last[v, 0]
             for n in range(rows):
-                value[n] += own[n] * factor[n]
-        slope = slopes[2 * units, i]
+                second[v, n] = max(second[v, n], np.float32(0))
+                value[n] += second[v, n] * last[v, n]
         _loss(shape, value, reward, share, losses, slope)
         for v in range(units):
-            own, factor, by_last, by_second = second[v, 0], last[v, 0], slopes[units + v, i], inner_slopes[v, i]
             for n in range(rows):
-                by_last[n] = slope[n] * own[n]
-                by_second[n] = slope[n] * factor[n] if own[n] > np.float32(0) else np.float32(0)
-            own = slopes[v, i]
-            for n in range(rows):
-                own[n] = np.float32(0)
-        _combine(turned, inner_slopes, i, slopes, i)
+                slopes[units + v, n] = slope[n] * second[v, n]
+                by_second[v, n] = slope[n] * last[v, n] if second[v, n] > np.float32(0) else np.float32(0)
+        _combine(turned, by_second, slopes)
         for u in range(units):
-            own, unit, total = slopes[u, i], first[u, i], row_slopes[u]
             for n in range(rows):
-                own[n] = own[n] if unit[n] > np.float32(0) else np.float32(0)
-                total[n] += own[n]
-        total = row_slopes[units]
+                slopes[u, n] = slopes[u, n] if first[u, n] > np.float32(0) else np.float32(0)
+                row_slopes[u, n] += slopes[u, n]
         for n in range(rows):
-            total[n] += slope[n]
-    by_index = np.dot(zeta.reshape(members, count * rows), slopes.reshape(2 * units + 1, count * rows).T)
-    by_middle = np.dot(first.reshape(units + 1, count * rows), inner_slopes.reshape(units, count * rows).T)
+            row_slopes[units, n] += slope[n]
+        _correlate(own, slopes, by_index)
+        _correlate(first, by_second, by_middle)
     for m in range(members):
         for u in range(units):
             change[shape.from_index + m * units + u] = by_index[m, u]
@@ -302,7 +328,6 @@ def play(shape, environment, draws, state, done, start):
     delta, other = np.empty(rows * widest, dtype=np.float32), np.empty(rows * widest, dtype=np.float32)
     change = np.zeros(state.flat.shape[1], dtype=np.float32)
     rewards, extras = np.empty(batch, dtype=np.float32), np.empty((batch, members), dtype=np.float32)
-    room = np.ones((4 * shape.units + 2, draws.indices.shape[4], batch), dtype=np.float32)
     means = np.empty(actions)
     for chain in range(chains):
         row, seed = state.flat[chain], draws.seed[chain]
@@ -328,7 +353,8 @@ def play(shape, environment, draws, state, done, start):
             for step in range(steps):
                 for i in range(batch):
                     slot = int(draws.minibatch[chain, place, step, i] * np.float32(stored))
-                    network.gather(table, environment.blocks, state.item[chain, slot], work[i * dimension : (i + 1) * dimension])
+                    item, features_of = state.item[chain, slot], work[i * dimension : (i + 1) * dimension]
+                    network.gather(table, environment.blocks, item, features_of)
                     rewards[i] = state.reward[chain, slot]
                     for m in range(members):
                         extras[i, m] = state.extra[chain, slot, m]
@@ -336,8 +362,8 @@ def play(shape, environment, draws, state, done, start):
                 features = work[: batch * dimension].reshape(batch, dimension)
                 hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)
                 zeta = draws.indices[chain, place, step]
-                state.loss[chain] = _gradient(shape, row, features, hidden, zeta, extras, rewards, room, change, delta)
+                state.loss[chain] = _gradient(shape, row, features, hidden, zeta, extras, rewards, change, delta)
                 network.trunk_back(shape, row, work, places, batch, delta, other, change)
                 state.steps[chain] += 1
-                decay = shape.weight_decay / stored
-                network.adam(row, state.first[chain], state.second[chain], change, shape.learning_rate, decay, state.steps[chain])
+                moments, decay = (state.first[chain], state.second[chain]), shape.weight_decay / stored
+                network.adam(row, moments[0], moments[1], change, shape.learning_rate, decay, state.steps[chain])

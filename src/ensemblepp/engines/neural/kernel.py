@@ -78,58 +78,79 @@ def _add_bias(shape, row, outputs):
 
 
 @network.inner
+def _based_logits_gradient(outputs, reward, directions, gradient):
+    """`_based_gradient` of two logits."""
+    rows, (count, members) = len(outputs), directions.shape
+    share = np.float32(1) / np.float32(rows)
+    errors = np.empty((rows, members), dtype=np.float32)
+    for i in range(rows):
+        for m in range(members):
+            errors[i, m] = outputs[i, 3 + 2 * m] - outputs[i, 2 + 2 * m]
+    swings = np.empty((rows, count), dtype=np.float32)
+    if members > 0:
+        np.dot(errors, directions.T, swings)
+    # what is added is kept apart by direction, so that loops over them are vector code
+    slopes, losses = np.empty(count, dtype=np.float32), np.zeros(count, dtype=np.float32)
+    weight = np.float32(0.5) / np.float32(count)
+    loss = np.float32(0)
+    for i in range(rows):
+        gap = outputs[i, 1] - outputs[i, 0]
+        slope = np.float32(0)
+        if members == 0:
+            slope = network.sigmoid(gap)
+            loss += network.softplus(gap)
+        for k in range(count):
+            swing = swings[i, k]
+            up, down = network.sigmoid(gap + swing), network.sigmoid(gap - swing)
+            slopes[k] = weight * (up + down)
+            losses[k] += weight * (network.softplus(gap + swing) + network.softplus(gap - swing))
+            swings[i, k] = share * weight * (up - down)
+        for k in range(count):
+            slope += slopes[k]
+        loss -= reward[i] * gap
+        gradient[i, 1] = share * (slope - reward[i])
+        gradient[i, 0] = -gradient[i, 1]
+    for k in range(count):
+        loss += losses[k]
+    if members > 0:
+        np.dot(swings, directions, errors)
+    for i in range(rows):
+        for m in range(members):
+            gradient[i, 3 + 2 * m] = errors[i, m]
+            gradient[i, 2 + 2 * m] = -errors[i, m]
+    return loss * share
+
+
+@network.inner
 def _based_gradient(shape, outputs, reward, extra, directions, gradient):
     """Derivatives of the mean loss by the outputs of base head and members (`agents.neural.ensemblepp`); returns that loss."""
     rows, members, count = outputs.shape[0], shape.members, directions.shape[0]
+    if shape.classes == 2:
+        return _based_logits_gradient(outputs, reward, directions, gradient)
     share = np.float32(1) / np.float32(rows)
     loss = np.float32(0)
     error = np.empty(members, dtype=np.float32)
     for i in range(rows):
-        if shape.classes == 1:
-            gap = outputs[i, 0] - reward[i]
-            gradient[i, 0] = np.float32(2) * share * gap
-            loss += gap * gap
-            if count == 0:
-                for m in range(members):
-                    off = outputs[i, 1 + m] - extra[i, m]
-                    gradient[i, 1 + m] = np.float32(2) * share * off
-                    loss += off * off
-            else:
-                for m in range(members):
-                    error[m] = outputs[i, 1 + m] - extra[i, m]
-                    gradient[i, 1 + m] = np.float32(0)
-                for k in range(count):
-                    swing = np.float32(0)
-                    for m in range(members):
-                        swing += directions[k, m] * error[m]
-                    loss += swing * swing / np.float32(count)
-                    factor = np.float32(2) * share * swing / np.float32(count)
-                    for m in range(members):
-                        gradient[i, 1 + m] += factor * directions[k, m]
-        else:
-            gap = outputs[i, 1] - outputs[i, 0]
+        gap = outputs[i, 0] - reward[i]
+        gradient[i, 0] = np.float32(2) * share * gap
+        loss += gap * gap
+        if count == 0:
             for m in range(members):
-                error[m] = outputs[i, 3 + 2 * m] - outputs[i, 2 + 2 * m]
-                gradient[i, 3 + 2 * m] = np.float32(0)
-            slope = np.float32(0)
-            if members == 0:
-                slope = network.sigmoid(gap)
-                loss += network.softplus(gap)
+                off = outputs[i, 1 + m] - extra[i, m]
+                gradient[i, 1 + m] = np.float32(2) * share * off
+                loss += off * off
+        else:
+            for m in range(members):
+                error[m] = outputs[i, 1 + m] - extra[i, m]
+                gradient[i, 1 + m] = np.float32(0)
             for k in range(count):
                 swing = np.float32(0)
                 for m in range(members):
                     swing += directions[k, m] * error[m]
-                up, down = network.sigmoid(gap + swing), network.sigmoid(gap - swing)
-                slope += np.float32(0.5) * (up + down) / np.float32(count)
-                loss += np.float32(0.5) * (network.softplus(gap + swing) + network.softplus(gap - swing)) / np.float32(count)
-                factor = np.float32(0.5) * share * (up - down) / np.float32(count)
+                loss += swing * swing / np.float32(count)
+                factor = np.float32(2) * share * swing / np.float32(count)
                 for m in range(members):
-                    gradient[i, 3 + 2 * m] += factor * directions[k, m]
-            loss -= reward[i] * gap
-            gradient[i, 1] = share * (slope - reward[i])
-            gradient[i, 0] = -gradient[i, 1]
-            for m in range(members):
-                gradient[i, 2 + 2 * m] = -gradient[i, 3 + 2 * m]
+                    gradient[i, 1 + m] += factor * directions[k, m]
     return loss * share
 
 
@@ -138,7 +159,8 @@ def _members_gradient(shape, outputs, reward, extra, gradient):
     """The same for members that are fitted to the rewards (`agents.neural.member_heads`)."""
     rows, members = outputs.shape[0], shape.members
     share = np.float32(1) / np.float32(rows * members)
-    loss = np.float32(0)
+    # apart by member, so that the loop over them is vector code
+    losses = np.zeros(members, dtype=np.float32)
     for i in range(rows):
         for m in range(members):
             weight = extra[i, m] if shape.weighted else np.float32(1)
@@ -147,12 +169,15 @@ def _members_gradient(shape, outputs, reward, extra, gradient):
                 if not shape.weighted:
                     off -= extra[i, m]
                 gradient[i, m] = np.float32(2) * share * weight * off
-                loss += weight * off * off
+                losses[m] += weight * off * off
             else:
                 gap = outputs[i, 2 * m + 1] - outputs[i, 2 * m]
                 gradient[i, 2 * m + 1] = share * weight * (network.sigmoid(gap) - reward[i])
                 gradient[i, 2 * m] = -gradient[i, 2 * m + 1]
-                loss += weight * (network.softplus(gap) - reward[i] * gap)
+                losses[m] += weight * (network.softplus(gap) - reward[i] * gap)
+    loss = np.float32(0)
+    for m in range(members):
+        loss += losses[m]
     return loss * share
 
 
@@ -273,7 +298,8 @@ def play(shape, environment, draws, state, done):
             for step in range(steps):
                 for i in range(batch):
                     slot = int(draws.minibatch[chain, place, step, i] * np.float32(stored))
-                    network.gather(table, environment.blocks, state.item[chain, slot], work[i * dimension : (i + 1) * dimension])
+                    item, features_of = state.item[chain, slot], work[i * dimension : (i + 1) * dimension]
+                    network.gather(table, environment.blocks, item, features_of)
                     rewards[i] = state.reward[chain, slot]
                     for m in range(shape.members):
                         extras[i, m] = state.extra[chain, slot, m]
