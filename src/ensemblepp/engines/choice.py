@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ensemblepp.storage.checkpoints import Checkpoint
 
 #: Families of neural agents that have compiled rounds, and the engine that plays those.
-_COMPILED: dict[str, str] = {"linear_heads": "neural_compiled", "epinet": "epinet_compiled"}
+_COMPILED: dict[AgentFamily | None, str] = {"linear_heads": "neural_compiled", "epinet": "epinet_compiled"}
 
 
 def engine_name(agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str) -> str:
