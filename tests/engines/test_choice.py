@@ -59,6 +59,21 @@ def test_every_pair_of_families(agent, environment, device):
     assert expected in registry.ENGINES
 
 
+def test_epinet_is_compiled_where_it_plays_long_enough():
+    """Objects and families: 200 rounds in PyTorch, 201 compiled; what is made of linear heads is compiled at once."""
+    environment = pool("quadratic", SEEDS)
+    for horizon, expected in (
+        (1, "neural_stacked"),
+        (200, "neural_stacked"),
+        (201, "epinet_compiled"),
+        (None, "epinet_compiled"),
+    ):
+        assert engine_name("epinet", "pool", "cpu", horizon) == expected
+        assert choose(build("epinet", environment, 10), environment, horizon) == expected
+        assert engine_name("epinet", "pool", "cuda", horizon) == "neural_stacked"
+    assert engine_name("linear_heads", "pool", "cpu", 1) == "neural_compiled"
+
+
 @pytest.mark.parametrize("name", registry.ENGINES)
 def test_every_engine_is_a_module_that_plays(name):
     __import__(registry.ENGINES[name])
@@ -358,15 +373,15 @@ def test_the_configuration_resolves_to_the_engine_of_the_objects(kind, inputs):
             continue
         spec = spec_of(agent, smallest()[kind], inputs, device="cpu")
         environment, player = block.build(spec)
-        assert spec["engine"] == choose(player, environment), agent
+        assert spec["engine"] == choose(player, environment, 10), agent
         if isinstance(player, LinearChains):
             spec = spec_of(agent, smallest()[kind], inputs, device="cpu", linear_device="cuda")
             assert spec["device"] == "cuda"
             environment, player = block.build(spec)
-            assert spec["engine"] == choose(player, environment), agent
+            assert spec["engine"] == choose(player, environment, 10), agent
         elif hasattr(player, "captures"):
             spec = spec_of(agent, smallest()[kind], inputs, device="cuda")
-            assert spec["engine"] == choose(on_gpu(player), environment), agent
+            assert spec["engine"] == choose(on_gpu(player), environment, 10), agent
 
 
 def test_both_rules_know_every_engine():

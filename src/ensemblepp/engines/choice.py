@@ -19,8 +19,24 @@ if TYPE_CHECKING:
 _COMPILED: dict[AgentFamily | None, str] = {"linear_heads": "neural_compiled", "epinet": "epinet_compiled"}
 
 
-def engine_name(agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str) -> str:
-    """The fastest engine for an agent's and an environment's family on "cpu" or "cuda", a key of `registry.ENGINES`."""
+#: Rounds that are too few for EpiNet's kernel, which nothing but EpiNet uses: it would be compiled, some ten seconds once for a
+#: machine, for less than it saves.
+SHORT = 200
+
+
+def engine_name(
+    agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str, horizon: int | None = None
+) -> str:
+    """The fastest engine for an agent's and an environment's family on "cpu" or "cuda", a key of `registry.ENGINES`.
+
+    Args:
+        agent: the agent's family.
+        environment: the environment's.
+        device: where the agent is.
+        horizon: T; None: many rounds.
+    """
+    if agent == "epinet" and horizon is not None and horizon <= SHORT:
+        agent = "neural"
     if agent == "linear" and environment == "linear":
         return "linear_compiled" if device == "cpu" else "linear_batched"
     if agent in ("neural", *_COMPILED) and environment == "pool":
@@ -28,8 +44,8 @@ def engine_name(agent: AgentFamily | None, environment: EnvironmentFamily | None
     return "step_by_step"
 
 
-def choose(agent: Agent, environment: Environment) -> str:
-    """The engine of two objects.
+def choose(agent: Agent, environment: Environment, horizon: int | None = None) -> str:
+    """The engine of two objects for so many rounds; None: many.
 
     Engines that replace an agent's own code (all but the stacked rounds, which call it) are for classes that name their family
     themselves: a class derived from one of them may have changed anything. So may an environment that has rounds of its own.
@@ -39,7 +55,7 @@ def choose(agent: Agent, environment: Environment) -> str:
         family = "neural"
     if getattr(agent, "track_covariance", False):
         family = None
-    return engine_name(family, _family(environment), str(getattr(agent, "device", "cpu")).split(":")[0])
+    return engine_name(family, _family(environment), str(getattr(agent, "device", "cpu")).split(":")[0], horizon)
 
 
 def _family(environment: Environment) -> EnvironmentFamily | None:
@@ -73,7 +89,7 @@ def simulate(
     Raises:
         InterfaceError: the agent or the environment breaks what `ensemblepp.bandit` promises.
     """
-    module = import_module(registry.ENGINES[engine or choose(agent, environment)])
+    module = import_module(registry.ENGINES[engine or choose(agent, environment, horizon)])
     contract.check(agent, environment)
     time = stored_rounds(len(agent.chains), horizon, bool(getattr(agent, "diagnostics", dict)()))
     trajectory = module.play(agent, environment, horizon, time, on_step, checkpoint)
