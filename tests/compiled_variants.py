@@ -12,7 +12,7 @@ import sys
 
 import torch
 from linear_bandits import bandit, ensemble
-from neural_pools import build, pool
+from neural_pools import build, compiled, pool
 
 from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
 from ensemblepp.engines.choice import simulate
@@ -34,7 +34,7 @@ def thompson(actions: int):
 
 def neural(name: str, kind: str, hidden: list[int], loss: str):
     environment = pool(kind, (0, 1))
-    return simulate(environment, build(name, environment, 60, hidden=hidden, loss=loss), 60)
+    return simulate(environment, build(name, environment, 60, hidden=hidden, loss=loss), 60, engine=compiled(name)[0])
 
 
 VARIANTS = {

@@ -209,6 +209,7 @@ CODE: dict[str, Jobs] = {
     "engines/linear/kernel": engines("linear_compiled"),
     "engines/neural/compiled": engines("neural_compiled"),
     "engines/neural/kernel": engines("neural_compiled"),
+    # which plays more rounds than there are here
     "engines/neural/epinet": engines("epinet_compiled"),
     "engines/neural/epinet_kernel": engines("epinet_compiled"),
     "engines/neural/network": engines("neural_compiled", "epinet_compiled"),
