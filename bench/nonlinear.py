@@ -1,4 +1,4 @@
-"""How fast and how exact the neural engine is: python bench/nonlinear.py prints rows N1 to N7, measured in one run.
+"""How fast and how exact the neural engine is: python bench/nonlinear.py prints rows N1 to N11, measured in one run.
 
 The task is the paper's: Quadratic, d = 100, 1,000 candidates of which 50 are offered, a 64-64 trunk, M = 8, batch 128, one
 gradient step per round. CPU time of one thread, medians of `REPEATS`, but for N6, which needs two idle cores; only ratios
@@ -14,6 +14,7 @@ for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import itertools
 import multiprocessing
 import statistics
 import time
@@ -29,10 +30,13 @@ from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.agents.neural.epinet import EpiNet
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.lmcts import LMCTS, squared_error_gradient
+from ensemblepp.agents.neural.lmcts_steps import langevin
 from ensemblepp.engines.neural.compiled import CompiledRun
+from ensemblepp.engines.neural.epinet import EpiNetRun
 from ensemblepp.engines.neural.run import Run
 from ensemblepp.engines.neural.stacked import StackedRun
-from ensemblepp.environments.candidates import Quadratic
+from ensemblepp.environments.candidates import Neural, Quadratic
+from ensemblepp.environments.pool import Pool
 
 REPEATS = 5
 ROUNDS = 400
@@ -65,6 +69,18 @@ def ensemble(seeds: int, horizon: int, size: int = 8, device: str = "cpu", **cha
     return NeuralEnsemblePlusPlus(range(seeds), **options)
 
 
+def classes(seeds: int) -> Neural:
+    """The paper's Neural bandit, whose rewards are 0 and 1."""
+    shape = {"dimension": 100, "candidates": 1000, "offered": 50, "features": "gaussian"}
+    return Neural(range(seeds), hidden=[64, 64], temperature=0.1, weights="xavier", **shape)
+
+
+def epinet(seeds: int) -> EpiNet:
+    """EpiNet with M = 8."""
+    options = TRAINING | SCALES | {"ensemble_size": 8, "index_samples": 16, "double_softmax": False}
+    return EpiNet(range(seeds), horizon=10**6, device="cpu", **options)
+
+
 def advance(run: Run, rounds: int) -> None:
     """Play that many rounds, of a run whose horizon is far away."""
     end = run.agent.round + rounds
@@ -88,9 +104,11 @@ def gemm_peak() -> float:
     return 2 * 1024**3 / cpu_seconds(lambda: matrix @ matrix, 15) / 1e9
 
 
-def microseconds(engine: type[Run], agent: NeuralAgent, seeds: int, rounds: int = ROUNDS, skip: int = 100) -> float:
+def microseconds(
+    engine: type[Run], agent: NeuralAgent, seeds: int, rounds: int = ROUNDS, skip: int = 100, bandit: Pool | None = None
+) -> float:
     """CPU time of a seed-round, after `skip` rounds."""
-    run = engine(agent, environment(seeds), 10**6, np.arange(64, 10**6, 64))
+    run = engine(agent, bandit or environment(seeds), 10**6, np.arange(64, 10**6, 64))
     advance(run, skip)
     return cpu_seconds(lambda: advance(run, rounds)) / rounds / seeds * 1e6
 
@@ -167,6 +185,22 @@ def folding(rounds: int = 10_000, items: int = 300) -> tuple[float, float]:
     return seconds[1] / seconds[0], float((slopes[0] - slopes[1]).norm() / slopes[1].norm())
 
 
+def langevin_step(rows: int = 300) -> tuple[float, float]:
+    """(microseconds, floating-point operations) of an inner step of LMCTS on so many distinct actions, its noise left out."""
+    source = np.random.default_rng(0)
+    widths = np.array([TRAINING["dimension"], *TRAINING["hidden"]])
+    products = [int(fan_in * width) for fan_in, width in itertools.pairwise([*widths, 1])]
+    entries = sum(products) + int(widths[1:].sum())
+    row, features, noise = (
+        source.standard_normal(shape, dtype=np.float32) / 10 for shape in (entries, (rows, widths[0]), (50, entries))
+    )
+    count, total, predictions = (np.ones(shape, dtype=np.float32) for shape in (rows, rows, (rows, 1)))
+    factors = np.float32(1e-6), np.float32(1), np.float32(0)
+    spent = cpu_seconds(lambda: langevin(widths, row, features, count, total, noise, *factors, predictions), 9) / len(noise)
+    # forward and by the weights, each a product of every layer; by the inputs, all but the first
+    return spent * 1e6, 2 * rows * (3 * sum(products) - products[0])
+
+
 def _work(rounds: int) -> None:
     torch.set_num_threads(1)
     run = CompiledRun(ensemble(1, 10**6), environment(1), 10**6, np.arange(64, 10**6, 64))
@@ -206,6 +240,15 @@ def table() -> None:
     print(
         f"N7  LMCTS at t = 10,000 with 300 actions: full gradient over folded, time {ratio:.0f} x, difference {difference:.0e}"
     )
+    one, theirs = epinet(1), microseconds(StackedRun, epinet(10), 10, 100)
+    indexed = microseconds(EpiNetRun, one, 1)
+    ratios = f"{indexed / compiled:.1f} x Ensemble++; stacked {theirs:.0f} us: {theirs / indexed:.1f} x"
+    print(f"N8  EpiNet compiled: {indexed:.0f} us, {ratios}")
+    squared = microseconds(CompiledRun, ensemble(1, 10**6, 32), 1)
+    logits = microseconds(CompiledRun, ensemble(1, 10**6, 32, loss="cross_entropy"), 1, bandit=classes(1))
+    print(f"N10 cross-entropy at M = 32: {logits:.0f} us; squared loss {squared:.0f} us: {logits / squared:.2f} x")
+    spent, operations = langevin_step()
+    print(f"N11 LMCTS, inner step on 300 rows: {spent:.0f} us: {spent / (operations / peak / 1e3):.2f} x its arithmetic")
     print("    us a seed-round: compiled with one seed, stacked with 10 seeds")
     for size in (8, 16, 64):
         one, ten = ensemble(1, 10**6, size), ensemble(10, 10**6, size)
@@ -217,8 +260,7 @@ def table() -> None:
     for name, agents in (("Greedy", greedy), ("Ensemble+, M = 8", plus)):
         own = (microseconds(CompiledRun, agents[0], 1), microseconds(StackedRun, agents[1], 10, 100))
         print(f"      {name:<20}{own[0]:6.0f}{own[1]:9.0f}")
-    epinet = EpiNet(range(10), ensemble_size=8, index_samples=16, double_softmax=False, **SCALES, **shared)
-    print(f"      EpiNet, M = 8             {microseconds(StackedRun, epinet, 10, 100):9.0f}")
+    print(f"      EpiNet, M = 8       {indexed:6.0f}{theirs:9.0f}")
 
 
 def gpu() -> None:

@@ -12,12 +12,13 @@ import sys
 
 import torch
 from linear_bandits import bandit, ensemble
-from neural_pools import build, pool
+from neural_pools import build, compiled, pool
 
 from ensemblepp.agents.linear.thompson_sampling import LinearThompsonSampling
 from ensemblepp.engines.choice import simulate
 from ensemblepp.engines.linear import compiled as _linear  # noqa: F401
 from ensemblepp.engines.neural import compiled as _neural  # noqa: F401
+from ensemblepp.engines.neural import epinet as _epinet  # noqa: F401
 
 torch.set_num_threads(1)
 
@@ -33,7 +34,7 @@ def thompson(actions: int):
 
 def neural(name: str, kind: str, hidden: list[int], loss: str):
     environment = pool(kind, (0, 1))
-    return simulate(environment, build(name, environment, 60, hidden=hidden, loss=loss), 60)
+    return simulate(environment, build(name, environment, 60, hidden=hidden, loss=loss), 60, engine=compiled(name)[0])
 
 
 VARIANTS = {
@@ -45,6 +46,8 @@ VARIANTS = {
     "cross-entropy": lambda: neural("ensemble++ gaussian", "neural", [7], "cross_entropy"),
     "no members": lambda: neural("epsilon-greedy", "quadratic", [], "squared"),
     "members only": lambda: neural("ensemble+", "contextual", [9, 8], "squared"),
+    "epinet": lambda: neural("epinet", "quadratic", [16, 16], "squared"),
+    "epinet released": lambda: neural("epinet released", "neural", [7], "cross_entropy"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Small pools and every agent made of linear heads, for tests that let several engines play the same rounds."""
+"""Small pools and every agent that has compiled rounds, for tests that let several engines play the same rounds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.agents.neural.bootstrap import BootstrappedEnsemble
 from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
+from ensemblepp.agents.neural.epinet import EpiNet
 from ensemblepp.agents.neural.epsilon_greedy import EpsilonGreedy
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.engines.neural.compiled import CompiledRun
+from ensemblepp.engines.neural.epinet import EpiNetRun
 from ensemblepp.engines.neural.run import Run
 from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Neural, Quadratic
@@ -24,6 +26,9 @@ SEEDS = (0, 1, 4)
 
 #: Name of an engine -> its kind of run.
 ENGINES: dict[str, type[Run]] = {"neural_compiled": CompiledRun, "neural_stacked": StackedRun}
+
+#: The engine of the compiled rounds of every class of agents that is not made of linear heads.
+OWN_ENGINES: dict[type[NeuralAgent], tuple[str, type[Run]]] = {EpiNet: ("epinet_compiled", EpiNetRun)}
 
 #: The pool on which an agent with that loss plays.
 LOSSES = {"squared": "quadratic", "cross_entropy": "neural"}
@@ -41,7 +46,7 @@ TRAINING = {
 SCALES = {"prior_scale": 1.0, "posterior_scale": 0.3, "perturbation_scale": 0.1}
 LAWS = {"references": ["sphere"], "perturbations": ["sphere"], "update": "coordinate"}
 
-#: Class and options of each.
+#: Class and options of each agent made of linear heads.
 AGENTS: dict[str, tuple[type[NeuralAgent], dict]] = {
     "greedy": (Greedy, {}),
     "epsilon-greedy": (EpsilonGreedy, {"epsilon": 0.3}),
@@ -61,6 +66,19 @@ AGENTS: dict[str, tuple[type[NeuralAgent], dict]] = {
     "bootstrap any": (BootstrappedEnsemble, {"ensemble_size": 4, "any_class": True}),
 }
 
+#: The same of the others.
+OTHERS: dict[str, tuple[type[NeuralAgent], dict]] = {
+    "epinet": (EpiNet, SCALES | {"ensemble_size": 3, "index_samples": 4, "double_softmax": False}),
+    "epinet released": (EpiNet, SCALES | {"ensemble_size": 5, "index_samples": 2, "double_softmax": True}),
+}
+
+COMPILED = AGENTS | OTHERS
+
+
+def compiled(name: str) -> tuple[str, type[Run]]:
+    """The engine of an agent's compiled rounds, and its kind of run."""
+    return OWN_ENGINES.get(COMPILED[name][0], ("neural_compiled", CompiledRun))
+
 
 def pool(kind: str, seeds: Sequence[int]) -> Pool:
     """ "quadratic" (Gaussian rewards), "neural" (Bernoulli rewards) or "contextual" (3 fixed actions, one table for all)."""
@@ -78,7 +96,7 @@ def pool(kind: str, seeds: Sequence[int]) -> Pool:
 
 def build(name: str, environment: Pool, horizon: int, **changes) -> NeuralAgent:
     """The agent of that name for an environment's seeds."""
-    kind, options = AGENTS[name]
+    kind, options = COMPILED[name]
     settings = TRAINING | {"hidden": [16, 16]} | options | changes
     return kind(environment.seeds, dimension=environment.dimension, horizon=horizon, **settings)
 

@@ -16,13 +16,11 @@ from linear_bandits import bandit, ensemble
 
 from ensemblepp.agents.linear.ucb import LinearUCB
 from ensemblepp.agents.neural.dropout import Dropout
-from ensemblepp.agents.neural.epinet import EpiNet
 from ensemblepp.agents.neural.lmcts import LMCTS
 from ensemblepp.agents.neural.neural_linear import NeuralLinear
 from ensemblepp.agents.neural.neural_ts import NeuralTS
 from ensemblepp.agents.neural.neural_ucb import NeuralUCB
 from ensemblepp.engines.choice import simulate
-from ensemblepp.engines.neural.compiled import CompiledRun
 from ensemblepp.engines.neural.stacked import StackedRun
 
 SEEDS = (0, 1, 4)
@@ -37,8 +35,6 @@ TRAINING = {"hidden": (9, 8, 7), "gradient_steps": 2, "warm_up": 3, "buffer_capa
 #: Agents that PyTorch alone plays.
 OTHERS = {
     "dropout": (Dropout, {"rate": 0.3}),
-    "epinet": (EpiNet, pools.SCALES | {"ensemble_size": 3, "index_samples": 4, "double_softmax": False}),
-    "epinet released": (EpiNet, pools.SCALES | {"ensemble_size": 3, "index_samples": 4, "double_softmax": True}),
     "lmcts": (LMCTS, {"temperature": 0.01, "decay_every": 5, "learning_rate": 1e-4}),
     "neural-linear": (NeuralLinear, {"prior_variance": 1.0, "noise": 0.1, "refresh": 10}),
     "neural-ucb": (NeuralUCB, {"ridge": 1.0, "exploration": 0.5}),
@@ -55,13 +51,13 @@ def neural(name: str, way: str, kind: str = "quadratic", **changes) -> Callable[
 
     def play(seeds: Sequence[int]) -> Outcome:
         environment = pools.pool(kind, seeds)
-        build, options = (pools.AGENTS | OTHERS)[name]
+        build, options = (pools.COMPILED | OTHERS)[name]
         settings = pools.TRAINING | TRAINING | loss | options | changes
         agent = build(seeds, dimension=environment.dimension, horizon=ROUNDS, **settings)
         if way == "step by step":
             trajectory = simulate(environment, agent, ROUNDS, engine="step_by_step")
         else:
-            engine = CompiledRun if way == "compiled" else StackedRun
+            engine = pools.compiled(name)[1] if way == "compiled" else StackedRun
             trajectory = pools.play(engine, agent, environment, ROUNDS, np.arange(1, ROUNDS + 1)).trajectory()
         left = {key: getattr(trajectory, key) for key in ("action", "regret", "reward", "optimal")}
         if name == "neural-linear":
@@ -96,19 +92,18 @@ def cases(which: str) -> Iterator[tuple[str, Callable[[Sequence[int]], Outcome]]
                     yield str(case), linear(*case)
         yield "linear-ucb", linear("linear-ucb", 37, True, "float64")
         return
-    for name in (*pools.AGENTS, *(OTHERS if which == "torch" else ())):
+    for name in (*pools.COMPILED, *(OTHERS if which == "torch" else ())):
         for kind in ("quadratic", "neural"):
             if kind == "quadratic" or name not in ("lmcts", "neural-linear", "neural-ucb", "neural-ts"):
                 yield f"{name} {kind} {which}", neural(name, which, kind)
-    for name in ("ensemble++ coordinate", "ensemble+", "bootstrap", *(OTHERS if which == "torch" else ())):
+    for name in ("ensemble++ coordinate", "ensemble+", "bootstrap", *pools.OTHERS, *(OTHERS if which == "torch" else ())):
         for hidden in SHAPES:
             yield f"{name} {hidden} {which}", neural(name, which, hidden=hidden, batch_size=13)
     for name in ("ensemble++ coordinate", "ensemble++ gaussian", "ensemble+", "bootstrap", "epinet"):
-        if which == "torch" or name != "epinet":
-            for hidden in ((), (50,), (64, 64)):
-                yield f"{name} M=1 {hidden} {which}", neural(name, which, hidden=hidden, ensemble_size=1)
+        for hidden in ((), (50,), (64, 64)):
+            yield f"{name} M=1 {hidden} {which}", neural(name, which, hidden=hidden, ensemble_size=1)
     if which == "torch":
-        for name in (*pools.AGENTS, *OTHERS):
+        for name in (*pools.COMPILED, *OTHERS):
             yield f"{name} step by step", neural(name, "step by step")
 
 

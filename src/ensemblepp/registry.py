@@ -66,6 +66,7 @@ ENGINES = {
     "linear_compiled": "ensemblepp.engines.linear.compiled",
     "linear_batched": "ensemblepp.engines.linear.batched",
     "neural_compiled": "ensemblepp.engines.neural.compiled",
+    "epinet_compiled": "ensemblepp.engines.neural.epinet",
     "neural_stacked": "ensemblepp.engines.neural.stacked",
 }
 

@@ -109,7 +109,10 @@ def test_a_fault_in_an_agent_of_ones_own(mine, class_path, hyperparameters, line
             ".per_environment: found 'mars': must be the name or kind of an environment",
         ),
         ({"per_environment": {"line": {"stp": 1}}}, ".per_environment.line.stp: unknown key; Fixed takes depth, step"),
-        ({"plays_as": "tabular"}, ".plays_as: found 'tabular': input should be 'any', 'linear', 'neural' or 'linear_heads'"),
+        (
+            {"plays_as": "tabular"},
+            ".plays_as: found 'tabular': input should be 'any', 'linear', 'neural', 'linear_heads' or 'epinet'",
+        ),
     ],
 )
 def test_a_fault_in_where_the_values_of_an_agent_of_ones_own_come_from(mine, fields, line):

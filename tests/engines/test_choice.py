@@ -15,7 +15,7 @@ import tiny_posts
 import torch
 import xarray as xr
 from linear_bandits import Given, bandit, ensemble
-from neural_pools import AGENTS, SEEDS, build, pool
+from neural_pools import COMPILED, SEEDS, build, compiled, pool
 
 from ensemblepp import registry
 from ensemblepp.agents.linear.chains import LinearChains
@@ -24,6 +24,7 @@ from ensemblepp.agents.linear.ucb import LinearUCB
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.neural_ts import NeuralTS
 from ensemblepp.agents.neural.neural_ucb import NeuralUCB
+from ensemblepp.bandit import AgentFamily
 from ensemblepp.config import agents as agent_models
 from ensemblepp.config import environments as environment_models
 from ensemblepp.config.loading import read_files
@@ -45,16 +46,32 @@ RULES = {
     ("linear", "linear"): ("linear_compiled", "linear_batched"),
     ("neural", "pool"): ("neural_stacked", "neural_stacked"),
     ("linear_heads", "pool"): ("neural_compiled", "neural_stacked"),
+    ("epinet", "pool"): ("epinet_compiled", "neural_stacked"),
 }
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("environment", [None, "linear", "pool"])
-@pytest.mark.parametrize("agent", [None, "linear", "neural", "linear_heads"])
+@pytest.mark.parametrize("agent", [None, *get_args(AgentFamily)])
 def test_every_pair_of_families(agent, environment, device):
     expected = RULES.get((agent, environment), ("step_by_step", "step_by_step"))[device == "cuda"]
     assert engine_name(agent, environment, device) == expected
     assert expected in registry.ENGINES
+
+
+def test_epinet_is_compiled_where_it_plays_long_enough():
+    """Objects and families: 200 rounds in PyTorch, 201 compiled; what is made of linear heads is compiled at once."""
+    environment = pool("quadratic", SEEDS)
+    for horizon, expected in (
+        (1, "neural_stacked"),
+        (200, "neural_stacked"),
+        (201, "epinet_compiled"),
+        (None, "epinet_compiled"),
+    ):
+        assert engine_name("epinet", "pool", "cpu", horizon) == expected
+        assert choose(build("epinet", environment, 10), environment, horizon) == expected
+        assert engine_name("epinet", "pool", "cuda", horizon) == "neural_stacked"
+    assert engine_name("linear_heads", "pool", "cpu", 1) == "neural_compiled"
 
 
 @pytest.mark.parametrize("name", registry.ENGINES)
@@ -83,12 +100,12 @@ def on_gpu(agent):
     return agent
 
 
-@pytest.mark.parametrize("name", AGENTS)
-def test_linear_heads_are_compiled_on_a_cpu_and_stacked_on_a_gpu(name):
+@pytest.mark.parametrize("name", COMPILED)
+def test_agents_with_compiled_rounds_are_compiled_on_a_cpu_and_stacked_on_a_gpu(name):
     """On every pool; elsewhere they play step by step."""
     for kind in ("quadratic", "neural", "contextual"):
         environment = pool(kind, SEEDS)
-        assert choose(build(name, environment, 10), environment) == "neural_compiled"
+        assert choose(build(name, environment, 10), environment) == compiled(name)[0]
         assert choose(on_gpu(build(name, environment, 10)), environment) == "neural_stacked"
     agent = build(name, pool("quadratic", SEEDS), 10)
     assert choose(agent, bandit(SEEDS, 6, 20)) == choose(agent, Plain()) == "step_by_step"
@@ -357,15 +374,15 @@ def test_the_configuration_resolves_to_the_engine_of_the_objects(kind, inputs):
             continue
         spec = spec_of(agent, smallest()[kind], inputs, device="cpu")
         environment, player = block.build(spec)
-        assert spec["engine"] == choose(player, environment), agent
+        assert spec["engine"] == choose(player, environment, 10), agent
         if isinstance(player, LinearChains):
             spec = spec_of(agent, smallest()[kind], inputs, device="cpu", linear_device="cuda")
             assert spec["device"] == "cuda"
             environment, player = block.build(spec)
-            assert spec["engine"] == choose(player, environment), agent
+            assert spec["engine"] == choose(player, environment, 10), agent
         elif hasattr(player, "captures"):
             spec = spec_of(agent, smallest()[kind], inputs, device="cuda")
-            assert spec["engine"] == choose(on_gpu(player), environment), agent
+            assert spec["engine"] == choose(on_gpu(player), environment, 10), agent
 
 
 def test_both_rules_know_every_engine():

@@ -102,7 +102,10 @@ def test_an_agent_opens_its_streams_once(kind, changes, engine, opened, tmp_path
     places = {"linear": "linear_finite", "neural": "quadratic", "text": "moderation_tokens"}
     place = environment_entry(places[family_of(kind)], tmp_path)
     environment, agent, own = built(place, agent_entry(kind, **changes))
-    if engine in ("neural_stacked", "linear_batched") and choose(agent, environment).split("_")[0] != engine.split("_")[0]:
+    if (
+        engine in ("neural_stacked", "linear_batched")
+        and choose(agent, environment, ROUNDS).split("_")[0] != engine.split("_")[0]
+    ):
         pytest.skip("another family")
     opened_first = Counter(opened)
     simulate(environment, agent, ROUNDS, engine=own if engine == "own" else engine)

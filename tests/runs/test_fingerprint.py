@@ -221,13 +221,16 @@ def test_what_runs_a_block_knows_no_agent_no_engine_no_environment_and_no_config
     assert not {name.split(".")[1] for name in others} & {"agents", "engines", "environments", "config"}
 
 
-@pytest.mark.parametrize("engine", ["step_by_step", "linear.compiled", "linear.batched", "neural.compiled", "neural.stacked"])
+@pytest.mark.parametrize(
+    "engine", ["step_by_step", "linear.compiled", "linear.batched", "neural.compiled", "neural.epinet", "neural.stacked"]
+)
 def test_no_engine_knows_what_runs_it_or_another_engine(engine):
     """It may know what agents of its family are derived from, and no agent."""
     modules = closure(f"ensemblepp.engines.{engine}")
     assert not {name.split(".")[1] for name in modules} & {"config", "runs", "specification"}
     engines = {"ensemblepp.engines.step_by_step"} | {
-        f"ensemblepp.engines.{name}" for name in ("linear.compiled", "linear.batched", "neural.compiled", "neural.stacked")
+        f"ensemblepp.engines.{name}"
+        for name in ("linear.compiled", "linear.batched", "neural.compiled", "neural.epinet", "neural.stacked")
     }
     assert modules & engines == {f"ensemblepp.engines.{engine}"}
     assert not modules & {path.partition(":")[0] for path in registry.AGENTS.values()}
@@ -382,6 +385,7 @@ LINEAR, NEURAL = ("ts", "linear"), ("neural", "greedy")
         ("engines/neural/compiled.py", "EDITED = 1", blocks(CONTEXTUAL, NEURAL)),
         ("engines/neural/kernel.py", "EDITED = 1", blocks(CONTEXTUAL, NEURAL)),
         ("engines/neural/run.py", "EDITED = 1", blocks(CONTEXTUAL, NEURAL)),
+        ("engines/neural/epinet_kernel.py", "EDITED = 1", set()),
         ("engines/neural/stacked.py", "EDITED = 1", set()),
         ("engines/choice.py", "EDITED = 1", set()),
         ("runs/block.py", "EDITED = 1", blocks()),

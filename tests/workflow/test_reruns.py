@@ -222,8 +222,13 @@ CODE: dict[str, Jobs] = {
     "engines/linear/kernel": engines("linear_compiled"),
     "engines/neural/compiled": engines("neural_compiled"),
     "engines/neural/kernel": engines("neural_compiled"),
+    # which plays more rounds than there are here
+    "engines/neural/epinet": engines("epinet_compiled"),
+    "engines/neural/epinet_kernel": engines("epinet_compiled"),
+    "engines/neural/network": engines("neural_compiled", "epinet_compiled"),
+    "engines/neural/rows": engines("neural_compiled", "epinet_compiled"),
     "engines/neural/stacked": engines("neural_stacked"),
-    "engines/neural/run": engines("neural_compiled", "neural_stacked"),
+    "engines/neural/run": engines("neural_compiled", "epinet_compiled", "neural_stacked"),
     # agents: what some share, those that others are derived from, and all others in two halves
     "agents/linear/chains": agents(*LINEAR),
     "agents/linear/posterior": agents(*LINEAR, "linear_ucb"),

@@ -48,10 +48,10 @@ class CustomAgent(PlayingModel):
     reads: ClassVar[Literal["features", "tokens"] | None] = None
     kind: Literal["custom"]
     class_path: Place = Field(alias="class", description="`package.module:Class`")
-    plays_as: Literal["any", "linear", "neural", "linear_heads"] = Field(
+    plays_as: Literal["any", "linear", "neural", "linear_heads", "epinet"] = Field(
         "any",
-        description="any: round by round; linear, neural, linear_heads: by the engines for classes derived from "
-        "`LinearChains`, from `NeuralAgent`, or from one that is made of linear heads",
+        description="any: round by round; linear, neural, linear_heads, epinet: by the engines for classes derived from "
+        "`LinearChains`, from `NeuralAgent`, from one that is made of linear heads, or from `EpiNet`",
     )
     uses_ensemble: bool = Field(False, description="whether it has an ensemble size")
     uses_gpu: bool = Field(False, description="whether it runs on the configured device")

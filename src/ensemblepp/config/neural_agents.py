@@ -103,6 +103,7 @@ class BootstrapAgent(LossModel):
 class EpiNetAgent(ScalesModel):
     """EpiNet: a base network, a small network of features and index, and frozen prior networks."""
 
+    family: ClassVar[AgentFamily | None] = "epinet"
     kind: Literal["epinet"]
     index_samples: Length = Field(16, description="indices that the loss averages over, drawn for every sample")
     double_softmax: bool = Field(

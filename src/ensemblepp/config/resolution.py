@@ -287,7 +287,7 @@ class Config(Settings):
         spec = {
             "environment": described(environment, place, place.options()),
             "agent": described(agent, resolved, options),
-            "engine": engine_name(resolved.played_as(), place.played_as(), device),
+            "engine": engine_name(resolved.played_as(), place.played_as(), device, horizon),
             "ensemble_size": ensemble_size,
             "horizon": horizon,
             "seeds": [first, last],

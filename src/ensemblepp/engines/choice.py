@@ -15,28 +15,47 @@ if TYPE_CHECKING:
     # not for the configuration, which asks for names only: this is slow to import
     from ensemblepp.storage.checkpoints import Checkpoint
 
+#: Families of neural agents that have compiled rounds, and the engine that plays those.
+_COMPILED: dict[AgentFamily | None, str] = {"linear_heads": "neural_compiled", "epinet": "epinet_compiled"}
 
-def engine_name(agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str) -> str:
-    """The fastest engine for an agent's and an environment's family on "cpu" or "cuda", a key of `registry.ENGINES`."""
+
+#: Rounds that are too few for EpiNet's kernel, which nothing but EpiNet uses: it would be compiled, some ten seconds once for a
+#: machine, for less than it saves.
+SHORT = 200
+
+
+def engine_name(
+    agent: AgentFamily | None, environment: EnvironmentFamily | None, device: str, horizon: int | None = None
+) -> str:
+    """The fastest engine for an agent's and an environment's family on "cpu" or "cuda", a key of `registry.ENGINES`.
+
+    Args:
+        agent: the agent's family.
+        environment: the environment's.
+        device: where the agent is.
+        horizon: T; None: many rounds.
+    """
+    if agent == "epinet" and horizon is not None and horizon <= SHORT:
+        agent = "neural"
     if agent == "linear" and environment == "linear":
         return "linear_compiled" if device == "cpu" else "linear_batched"
-    if agent in ("neural", "linear_heads") and environment == "pool":
-        return "neural_compiled" if agent == "linear_heads" and device == "cpu" else "neural_stacked"
+    if agent in ("neural", *_COMPILED) and environment == "pool":
+        return _COMPILED.get(agent, "neural_stacked") if device == "cpu" else "neural_stacked"
     return "step_by_step"
 
 
-def choose(agent: Agent, environment: Environment) -> str:
-    """The engine of two objects.
+def choose(agent: Agent, environment: Environment, horizon: int | None = None) -> str:
+    """The engine of two objects for so many rounds; None: many.
 
     Engines that replace an agent's own code (all but the stacked rounds, which call it) are for classes that name their family
     themselves: a class derived from one of them may have changed anything. So may an environment that has rounds of its own.
     """
     family = vars(type(agent)).get("family")
-    if family is None and getattr(agent, "family", None) in ("neural", "linear_heads"):
+    if family is None and getattr(agent, "family", None) in ("neural", *_COMPILED):
         family = "neural"
     if getattr(agent, "track_covariance", False):
         family = None
-    return engine_name(family, _family(environment), str(getattr(agent, "device", "cpu")).split(":")[0])
+    return engine_name(family, _family(environment), str(getattr(agent, "device", "cpu")).split(":")[0], horizon)
 
 
 def _family(environment: Environment) -> EnvironmentFamily | None:
@@ -70,7 +89,7 @@ def simulate(
     Raises:
         InterfaceError: the agent or the environment breaks what `ensemblepp.bandit` promises.
     """
-    module = import_module(registry.ENGINES[engine or choose(agent, environment)])
+    module = import_module(registry.ENGINES[engine or choose(agent, environment, horizon)])
     contract.check(agent, environment)
     time = stored_rounds(len(agent.chains), horizon, bool(getattr(agent, "diagnostics", dict)()))
     trajectory = module.play(agent, environment, horizon, time, on_step, checkpoint)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ensemblepp.randomness import distributions
 from ensemblepp.randomness.streams import GaussianRows, generator
+from ensemblepp.randomness.ziggurat import fill_normals
 
 
 class Uniforms:
@@ -32,8 +33,10 @@ class Normals:
         self._shape = tuple(shape)
 
     def __call__(self, rounds: int) -> np.ndarray:
-        drawn = [source.standard_normal((rounds, *self._shape), dtype=np.float32) for source in self._generators]
-        return np.stack(drawn)
+        drawn = np.empty((len(self._generators), rounds, *self._shape), dtype=np.float32)
+        for source, own in zip(self._generators, drawn, strict=True):
+            fill_normals(source, own)
+        return drawn
 
 
 class LawRows:

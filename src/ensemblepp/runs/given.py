@@ -79,7 +79,7 @@ def _agent(given: Any) -> dict[str, Any]:
     if isinstance(what, str):
         return {"kind": what, **options}
     family = vars(what).get("family")
-    if family is None and getattr(what, "family", None) in ("neural", "linear_heads"):
+    if family is None and getattr(what, "family", None) in ("neural", "linear_heads", "epinet"):
         # derived from one that an engine knows: it may have changed anything but the interface
         family = "neural"
     return {

@@ -32,6 +32,7 @@ MODULES = (
     "ensemblepp.engines.step_by_step",
     "ensemblepp.engines.linear.compiled",
     "ensemblepp.engines.neural.compiled",
+    "ensemblepp.engines.neural.epinet",
     "ensemblepp.engines.neural.stacked",
     "ensemblepp.compilation.compiled:get_ready",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from neural_pools import AGENTS, ENGINES, LOSSES, SEEDS, build, pool
+from neural_pools import COMPILED, LOSSES, SEEDS, build, compiled, pool
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines.choice import simulate
@@ -17,14 +17,14 @@ torch.set_num_threads(1)
 # ------------------------------------------------------------------------------------------------ round by round
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", COMPILED)
 def test_compiled_rounds_are_act_and_update(name):
     """100 rounds: same choices, what the agent says of itself to rounding.
 
     Of the three seeds one may part, as rounding at the kink of a ReLU can make it (see `assert_same_run`).
     """
     whole, single = (build(name, pool("quadratic", SEEDS), 100, hidden=[8]) for _ in range(2))
-    played = simulate(pool("quadratic", SEEDS), whole, 100, engine="neural_compiled")
+    played = simulate(pool("quadratic", SEEDS), whole, 100, engine=compiled(name)[0])
     stepped = simulate(pool("quadratic", SEEDS), single, 100, engine="step_by_step")
     same = (played.action == stepped.action).all(axis=-1)
     for left, right in (
@@ -54,21 +54,21 @@ def test_an_agent_does_not_go_on_round_by_round_after_compiled_rounds():
 def both(name: str, kind: str, horizon: int, **changes):
     """(trajectory, agent) of the compiled and of the stacked rounds."""
     played = []
-    for engine in ENGINES:
+    for engine in (compiled(name)[0], "neural_stacked"):
         environment = pool(kind, SEEDS)
         agent = build(name, environment, horizon, **changes)
         played.append((simulate(environment, agent, horizon, engine=engine), agent))
     return played
 
 
-def assert_same_run(compiled: tuple[Trajectory, NeuralAgent], reference: tuple[Trajectory, NeuralAgent]) -> None:
+def assert_same_run(own: tuple[Trajectory, NeuralAgent], reference: tuple[Trajectory, NeuralAgent]) -> None:
     """Same choices in all rounds; parameters within 1e-4; what the agents say of themselves to rounding.
 
     The two sum in different orders. That alone can turn a ReLU that is at its kink, or a near-tie of two scores: a seed in
     a hundred parts from its twin so. Here at most one of a run's three seeds may; a fault would part them all, and one that
     parts a single seed is found by the tests of seeds alone.
     """
-    (found, agent), (expected, twin) = compiled, reference
+    (found, agent), (expected, twin) = own, reference
     assert np.array_equal(found.time, expected.time)
     assert (agent.round, agent.clock.item()) == (twin.round, twin.clock.item())
     assert found.diagnostics.keys() == expected.diagnostics.keys() == {"loss", "spread", "explored", "error"}
@@ -112,6 +112,10 @@ RUNS = [
     ("bootstrap", [7], 3, 1),
     ("bootstrap any", [], 1, 1),
     ("bootstrap any", [9, 8, 7], 3, 1),
+    ("epinet", [16, 16], 3, 1),
+    ("epinet", [], 1, 2),
+    ("epinet released", [7], 3, 3),
+    ("epinet released", [9, 8, 7], 1, 1),
 ]
 
 
@@ -120,36 +124,38 @@ RUNS = [
 def test_runs_are_the_stacked_ones(name, hidden, gradient_steps, update_every, loss):
     """120 rounds, the buffer of 50 overflows: FIFO, minibatches, random numbers, Adam and the schedule are the same."""
     changes = {"hidden": hidden, "gradient_steps": gradient_steps, "update_every": update_every, "loss": loss}
-    compiled, reference = both(name, LOSSES[loss], 120, **changes)
-    assert_same_run(compiled, reference)
-    assert len(np.unique(compiled[0].action)) == 7
+    found, reference = both(name, LOSSES[loss], 120, **changes)
+    assert_same_run(found, reference)
+    assert len(np.unique(found[0].action)) == 7
     start = build(name, pool(LOSSES[loss], SEEDS), 120, **changes)
-    assert (compiled[1].flat - start.flat).abs().max() > 0.02
+    assert (found[1].flat - start.flat).abs().max() > 0.02
 
 
-@pytest.mark.parametrize("name", ["epsilon-greedy", "ensemble++ coordinate", "ensemble++ chains", "ensemble+", "bootstrap"])
+@pytest.mark.parametrize(
+    "name", ["epsilon-greedy", "ensemble++ coordinate", "ensemble++ chains", "ensemble+", "bootstrap", "epinet"]
+)
 def test_runs_on_a_table_of_contexts_are_the_stacked_ones(name):
     """The same on 3 fixed actions and one table for all seeds; the data's 270 rounds are used up."""
-    compiled, reference = both(name, "contextual", 270, gradient_steps=3)
-    assert_same_run(compiled, reference)
-    assert np.array_equal(compiled[0].constant_regret, reference[0].constant_regret)
+    found, reference = both(name, "contextual", 270, gradient_steps=3)
+    assert_same_run(found, reference)
+    assert np.array_equal(found[0].constant_regret, reference[0].constant_regret)
 
 
 # ------------------------------------------------------------------------------------------------------ to the bit
 
 
 @pytest.mark.parametrize("hidden", [[16, 16], [9, 8, 7]], ids=str)
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", COMPILED)
 def test_seeds_together_are_seeds_alone_to_the_bit(name, hidden):
     """Every chain has a loop of its own: choices, sums, diagnostics and parameters of 3 seeds are those of each alone."""
     changes = {"hidden": hidden, "gradient_steps": 2}
     environment = pool("quadratic", SEEDS)
     agent = build(name, environment, 150, **changes)
-    together = simulate(environment, agent, 150, engine="neural_compiled")
+    together = simulate(environment, agent, 150, engine=compiled(name)[0])
     for row, seed in enumerate(SEEDS):
         own = pool("quadratic", (seed,))
         single = build(name, own, 150, **changes)
-        alone = simulate(own, single, 150, engine="neural_compiled")
+        alone = simulate(own, single, 150, engine=compiled(name)[0])
         for name_ in ("regret", "reward", "optimal", "action"):
             assert np.array_equal(getattr(together, name_)[row], getattr(alone, name_)[0])
         for name_, values in alone.diagnostics.items():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from killed import Killed, assert_equal, killer
-from neural_pools import ENGINES, SCALES, SEEDS, build, play, pool
+from neural_pools import ENGINES, SCALES, SEEDS, build, compiled, play, pool
 from plain_torch import PlainEnsemblePlusPlus
 
 from ensemblepp.agents.neural.base import CHUNK, NeuralAgent
@@ -187,6 +187,7 @@ RESUMED = [
     ("ensemble+", "contextual", {}),
     ("bootstrap", "quadratic", {"update_every": 3}),
     ("epsilon-greedy", "contextual", {"hidden": [7]}),
+    ("epinet", "neural", {"loss": "cross_entropy"}),
 ]
 
 
@@ -197,6 +198,8 @@ def test_a_killed_run_goes_on_to_the_same_bits(engine, tmp_path, name, kind, set
 
     The last state before each death is on disk; what the run leaves, and all parameters, are those of an uninterrupted one.
     """
+    if engine == "neural_compiled":
+        engine = compiled(name)[0]
 
     def start() -> tuple[Pool, NeuralAgent]:
         environment = pool(kind, SEEDS)

@@ -53,6 +53,8 @@ class EpiNet(NeuralAgent):
         training: the keyword arguments of `NeuralAgent`.
     """
 
+    family = "epinet"
+
     def __init__(
         self,
         seeds: Sequence[int],
@@ -68,7 +70,7 @@ class EpiNet(NeuralAgent):
     ) -> None:
         super().__init__(seeds, dimension=dimension, extra_width=ensemble_size, **training)
         self.ensemble_size = ensemble_size
-        self._posterior_scale, self._double_softmax = posterior_scale, double_softmax
+        self.posterior_scale, self.double_softmax = posterior_scale, double_softmax
         generators = [generator(seed, "agent") for seed in self.seeds]
         base = self.trunk_parameters(generators) | {"base": mlp.init_head(generators, self.width, self.classes)}
         widths = [dimension + self.width + ensemble_size, *EPINET_HIDDEN, ensemble_size * self.classes]
@@ -123,7 +125,7 @@ class EpiNet(NeuralAgent):
         outputs, reward = self._base(hidden, self._fitted)[:, None] + deviation, reward[:, None]
         if self.classes == 1:
             return (outputs - reward).square().mean(dim=(1, 2))
-        if self._double_softmax:
+        if self.double_softmax:
             # the difference of the two probabilities
             outputs = torch.tanh(outputs / 2)
         return (softplus(outputs) - reward * outputs).mean(dim=(1, 2))
@@ -151,7 +153,7 @@ class EpiNet(NeuralAgent):
 
     def _acting(self, values: torch.Tensor) -> torch.Tensor:
         """What acts of (..., M classes), (..., M): logit 1, or the difference that a probability grows with."""
-        return self._fitted(values) if self._double_softmax else values[..., self.classes - 1 :: self.classes]
+        return self._fitted(values) if self.double_softmax else values[..., self.classes - 1 :: self.classes]
 
     def _base(self, hidden: torch.Tensor, read: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """<h, b> + c of the output that `read` takes, (chains, rows)."""
@@ -177,7 +179,7 @@ class EpiNet(NeuralAgent):
         Returns:
             (chains, indices, rows)
         """
-        own, scale = self.parameters, self._posterior_scale
+        own, scale = self.parameters, self.posterior_scale
         # units come before indices and rows, so that sums over units run along long contiguous rows
         by_row = product(features, own["from_features"]).add_(own["in_bias"])
         by_row = by_row.add_(product(hidden.detach(), own["from_hidden"])).mT.contiguous()

@@ -24,6 +24,7 @@ import torch
 
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
+from ensemblepp.agents.neural.lmcts_steps import langevin
 from ensemblepp.agents.neural.products import layer, layer_gradient, multiply
 from ensemblepp.randomness.streams import generator
 
@@ -72,6 +73,7 @@ class LMCTS(NeuralAgent):
         generators = [generator(seed, "agent") for seed in self.seeds]
         network = self.trunk_parameters(generators) | {"base": mlp.init_head(generators, self.width)}
         self._shapes = {name: value.shape[1:] for name, value in network.items()}
+        self._widths = np.array([dimension, *self.hidden], dtype=np.int64)
         # one parameter, so that a chain's entries are neighbours, whatever the number of chains
         self.start({"network": np.concatenate([value.reshape(len(self.seeds), -1) for value in network.values()], axis=1)})
 
@@ -100,13 +102,19 @@ class LMCTS(NeuralAgent):
             part = slice(first, first + together)
             features, count, total, square = self.history.rows(part)
             row, slope = network[part], gradient[part]
-            tensors, slopes = self._split(row), self._split(slope)
             counts, totals = count.to(torch.float32), total.to(torch.float32)
-            noise = self._draw(part, steps)
-            for step in range(steps):
-                predictions = squared_error_gradient(tensors, slopes, features, counts, totals)
-                row.mul_(1 - rate * self.weight_decay).add_(slope, alpha=-rate)
-                row.add_(noise[:, step], alpha=rate * self._noise_scale)
+            noise, keep = self._draw(part, steps), 1 - rate * self.weight_decay
+            if self.device.type == "cpu":
+                predictions = torch.empty_like(counts)
+                own = (tensor[0].numpy() for tensor in (row.detach(), features, counts[..., 0], totals[..., 0], noise))
+                factors = (np.float32(factor) for factor in (rate, keep, rate * self._noise_scale))
+                langevin(self._widths, *own, *factors, predictions[0].numpy())
+            else:
+                tensors, slopes = self._split(row), self._split(slope)
+                for step in range(steps):
+                    predictions = squared_error_gradient(tensors, slopes, features, counts, totals)
+                    row.mul_(keep).add_(slope, alpha=-rate)
+                    row.add_(noise[:, step], alpha=rate * self._noise_scale)
             error = ((count * predictions - 2 * total) * predictions).sum(dim=1) + square
             self.last_loss[part] = (error / self.clock).to(torch.float32)
 

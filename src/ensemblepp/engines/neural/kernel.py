@@ -7,20 +7,12 @@ over a flat vector.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from ensemblepp.compilation.compiled import compiled
-
-_OPTIONS = {"no_cfunc_wrapper": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-
-#: For functions that compiled code calls.
-_inner = numba.njit(**_OPTIONS)
-
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+from ensemblepp.engines.neural import network
 
 
 class Shape(NamedTuple):
@@ -39,21 +31,11 @@ class Shape(NamedTuple):
     offsets: bool
     any_class: bool
     epsilon: np.float32  #: probability of a random action, -1 for none
+    prior: np.ndarray  #: (chains, width, M classes) float32, added to the scaled heads
     learning_rate: float
     weight_decay: float
     warm_up: int
     update_every: int
-
-
-class Environment(NamedTuple):
-    """The environment."""
-
-    table: np.ndarray  #: (tables, rows, width) float32
-    blocks: int  #: item i is row i // blocks, in block i % blocks of the features
-    means: np.ndarray  #: (tables, items) float64
-    table_of: np.ndarray  #: (chains,) which table is whose
-    means_of: np.ndarray  #: (chains,) the same of the means
-    bernoulli: bool
 
 
 class Draws(NamedTuple):
@@ -70,53 +52,7 @@ class Draws(NamedTuple):
     wander: np.ndarray  #: (chains, rounds, 2), or empty
 
 
-class Progress(NamedTuple):
-    """What changes."""
-
-    flat: np.ndarray  #: (chains, parameters) float32
-    first: np.ndarray  #: Adam's moments, like `flat`
-    second: np.ndarray
-    steps: np.ndarray  #: (chains,) gradient steps so far
-    prior: np.ndarray  #: (chains, width, M classes) float32, fixed
-    item: np.ndarray  #: (chains, capacity) int32: the buffer
-    reward: np.ndarray  #: (chains, capacity) float32
-    extra: np.ndarray  #: (chains, capacity, extra width) float32
-    regret_sum: np.ndarray  #: (chains,) float64
-    reward_sum: np.ndarray
-    optimal: np.ndarray  #: (chains,) int64
-    explored: np.ndarray  #: (chains,) int64
-    loss: np.ndarray  #: (chains,) float32
-    action: np.ndarray  #: (chains, horizon) int32, or empty
-
-
-@_inner
-def _gather(table, blocks, item, features):
-    """Write the features of an item, (d,)."""
-    width, first, row = table.shape[1], item % blocks * table.shape[1], table[item // blocks]
-    if blocks > 1:
-        for j in range(len(features)):
-            features[j] = np.float32(0)
-    # not by a slice, whose check of shapes costs more to compile than a loop
-    for j in range(width):
-        features[first + j] = row[j]
-
-
-@_inner
-def _forward(shape, row, work, places, rows):
-    """Activations of all layers for `rows` rows whose features lie at places[0] of `work`; ReLU after every layer."""
-    for layer in range(len(shape.weights)):
-        fan_in, width = shape.widths[layer], shape.widths[layer + 1]
-        weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * width].reshape(fan_in, width)
-        bias = row[shape.biases[layer] : shape.biases[layer] + width]
-        inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
-        outputs = work[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
-        np.dot(inputs, weight, outputs)
-        for i in range(rows):
-            for j in range(width):
-                outputs[i, j] = max(outputs[i, j] + bias[j], np.float32(0))
-
-
-@_inner
+@network.inner
 def _head_matrix(shape, row, prior, matrix):
     """Base head and scaled heads with their priors side by side, (width, columns)."""
     width = matrix.shape[0]
@@ -132,7 +68,7 @@ def _head_matrix(shape, row, prior, matrix):
             matrix[i, first + j] = shape.posterior_scale * row[shape.heads + i * columns + j] + prior[i, j]
 
 
-@_inner
+@network.inner
 def _add_bias(shape, row, outputs):
     """The members' biases, for agents without a base head."""
     if shape.bias >= 0:
@@ -141,78 +77,90 @@ def _add_bias(shape, row, outputs):
                 outputs[i, j] += shape.posterior_scale * row[shape.bias + j]
 
 
-@_inner
-def _sigmoid(x):
-    return np.float32(1) / (np.float32(1) + math.exp(-x))
+@network.inner
+def _based_logits_gradient(outputs, reward, directions, gradient):
+    """`_based_gradient` of two logits."""
+    rows, (count, members) = len(outputs), directions.shape
+    share = np.float32(1) / np.float32(rows)
+    errors = np.empty((rows, members), dtype=np.float32)
+    for i in range(rows):
+        for m in range(members):
+            errors[i, m] = outputs[i, 3 + 2 * m] - outputs[i, 2 + 2 * m]
+    swings = np.empty((rows, count), dtype=np.float32)
+    if members > 0:
+        np.dot(errors, directions.T, swings)
+    # what is added is kept apart by direction, so that loops over them are vector code
+    slopes, losses = np.empty(count, dtype=np.float32), np.zeros(count, dtype=np.float32)
+    weight = np.float32(0.5) / np.float32(count)
+    loss = np.float32(0)
+    for i in range(rows):
+        gap = outputs[i, 1] - outputs[i, 0]
+        slope = np.float32(0)
+        if members == 0:
+            slope = network.sigmoid(gap)
+            loss += network.softplus(gap)
+        for k in range(count):
+            swing = swings[i, k]
+            up, down = network.sigmoid(gap + swing), network.sigmoid(gap - swing)
+            slopes[k] = weight * (up + down)
+            losses[k] += weight * (network.softplus(gap + swing) + network.softplus(gap - swing))
+            swings[i, k] = share * weight * (up - down)
+        for k in range(count):
+            slope += slopes[k]
+        loss -= reward[i] * gap
+        gradient[i, 1] = share * (slope - reward[i])
+        gradient[i, 0] = -gradient[i, 1]
+    for k in range(count):
+        loss += losses[k]
+    if members > 0:
+        np.dot(swings, directions, errors)
+    for i in range(rows):
+        for m in range(members):
+            gradient[i, 3 + 2 * m] = errors[i, m]
+            gradient[i, 2 + 2 * m] = -errors[i, m]
+    return loss * share
 
 
-@_inner
-def _softplus(x):
-    return max(x, np.float32(0)) + math.log1p(math.exp(-abs(x)))
-
-
-@_inner
+@network.inner
 def _based_gradient(shape, outputs, reward, extra, directions, gradient):
     """Derivatives of the mean loss by the outputs of base head and members (`agents.neural.ensemblepp`); returns that loss."""
     rows, members, count = outputs.shape[0], shape.members, directions.shape[0]
+    if shape.classes == 2:
+        return _based_logits_gradient(outputs, reward, directions, gradient)
     share = np.float32(1) / np.float32(rows)
     loss = np.float32(0)
     error = np.empty(members, dtype=np.float32)
     for i in range(rows):
-        if shape.classes == 1:
-            gap = outputs[i, 0] - reward[i]
-            gradient[i, 0] = np.float32(2) * share * gap
-            loss += gap * gap
-            if count == 0:
-                for m in range(members):
-                    off = outputs[i, 1 + m] - extra[i, m]
-                    gradient[i, 1 + m] = np.float32(2) * share * off
-                    loss += off * off
-            else:
-                for m in range(members):
-                    error[m] = outputs[i, 1 + m] - extra[i, m]
-                    gradient[i, 1 + m] = np.float32(0)
-                for k in range(count):
-                    swing = np.float32(0)
-                    for m in range(members):
-                        swing += directions[k, m] * error[m]
-                    loss += swing * swing / np.float32(count)
-                    factor = np.float32(2) * share * swing / np.float32(count)
-                    for m in range(members):
-                        gradient[i, 1 + m] += factor * directions[k, m]
-        else:
-            gap = outputs[i, 1] - outputs[i, 0]
+        gap = outputs[i, 0] - reward[i]
+        gradient[i, 0] = np.float32(2) * share * gap
+        loss += gap * gap
+        if count == 0:
             for m in range(members):
-                error[m] = outputs[i, 3 + 2 * m] - outputs[i, 2 + 2 * m]
-                gradient[i, 3 + 2 * m] = np.float32(0)
-            slope = np.float32(0)
-            if members == 0:
-                slope = _sigmoid(gap)
-                loss += _softplus(gap)
+                off = outputs[i, 1 + m] - extra[i, m]
+                gradient[i, 1 + m] = np.float32(2) * share * off
+                loss += off * off
+        else:
+            for m in range(members):
+                error[m] = outputs[i, 1 + m] - extra[i, m]
+                gradient[i, 1 + m] = np.float32(0)
             for k in range(count):
                 swing = np.float32(0)
                 for m in range(members):
                     swing += directions[k, m] * error[m]
-                up, down = _sigmoid(gap + swing), _sigmoid(gap - swing)
-                slope += np.float32(0.5) * (up + down) / np.float32(count)
-                loss += np.float32(0.5) * (_softplus(gap + swing) + _softplus(gap - swing)) / np.float32(count)
-                factor = np.float32(0.5) * share * (up - down) / np.float32(count)
+                loss += swing * swing / np.float32(count)
+                factor = np.float32(2) * share * swing / np.float32(count)
                 for m in range(members):
-                    gradient[i, 3 + 2 * m] += factor * directions[k, m]
-            loss -= reward[i] * gap
-            gradient[i, 1] = share * (slope - reward[i])
-            gradient[i, 0] = -gradient[i, 1]
-            for m in range(members):
-                gradient[i, 2 + 2 * m] = -gradient[i, 3 + 2 * m]
+                    gradient[i, 1 + m] += factor * directions[k, m]
     return loss * share
 
 
-@_inner
+@network.inner
 def _members_gradient(shape, outputs, reward, extra, gradient):
     """The same for members that are fitted to the rewards (`agents.neural.member_heads`)."""
     rows, members = outputs.shape[0], shape.members
     share = np.float32(1) / np.float32(rows * members)
-    loss = np.float32(0)
+    # apart by member, so that the loop over them is vector code
+    losses = np.zeros(members, dtype=np.float32)
     for i in range(rows):
         for m in range(members):
             weight = extra[i, m] if shape.weighted else np.float32(1)
@@ -221,16 +169,19 @@ def _members_gradient(shape, outputs, reward, extra, gradient):
                 if not shape.weighted:
                     off -= extra[i, m]
                 gradient[i, m] = np.float32(2) * share * weight * off
-                loss += weight * off * off
+                losses[m] += weight * off * off
             else:
                 gap = outputs[i, 2 * m + 1] - outputs[i, 2 * m]
-                gradient[i, 2 * m + 1] = share * weight * (_sigmoid(gap) - reward[i])
+                gradient[i, 2 * m + 1] = share * weight * (network.sigmoid(gap) - reward[i])
                 gradient[i, 2 * m] = -gradient[i, 2 * m + 1]
-                loss += weight * (_softplus(gap) - reward[i] * gap)
+                losses[m] += weight * (network.softplus(gap) - reward[i] * gap)
+    loss = np.float32(0)
+    for m in range(members):
+        loss += losses[m]
     return loss * share
 
 
-@_inner
+@network.inner
 def _back(shape, row, work, places, rows, matrix, gradient, delta, other, change):
     """Write the loss's derivatives by all parameters to `change`, from those by the outputs; `delta` and `other` are room."""
     layers, width = len(shape.weights), shape.widths[-1]
@@ -262,42 +213,10 @@ def _back(shape, row, work, places, rows, matrix, gradient, delta, other, change
                     upper[i, j] += gradient[i, c] * matrix[j, c]
     else:
         np.dot(gradient, matrix.T, upper)
-    for layer in range(layers - 1, -1, -1):
-        fan_in, wide = shape.widths[layer], shape.widths[layer + 1]
-        inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
-        outputs = work[places[layer + 1] : places[layer + 1] + rows * wide].reshape(rows, wide)
-        above = delta[: rows * wide].reshape(rows, wide)
-        bias = change[shape.biases[layer] : shape.biases[layer] + wide]
-        bias[:] = np.float32(0)
-        for i in range(rows):
-            for j in range(wide):
-                above[i, j] = above[i, j] if outputs[i, j] > np.float32(0) else np.float32(0)
-                bias[j] += above[i, j]
-        into = change[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
-        np.dot(inputs.T, above, into)
-        if layer > 0:
-            weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
-            below = other[: rows * fan_in].reshape(rows, fan_in)
-            np.dot(above, weight.T, below)
-            delta, other = other, delta
+    network.trunk_back(shape, row, work, places, rows, delta, other, change)
 
 
-@_inner
-def _adam(row, first, second, change, learning_rate, decay, step):
-    """One step of Adam with coupled weight decay, as torch's."""
-    keep1, take1 = np.float32(_BETA1), np.float32(1 - _BETA1)
-    keep2, take2 = np.float32(_BETA2), np.float32(1 - _BETA2)
-    size = np.float32(learning_rate / (1 - _BETA1**step))
-    correction = np.float32(1 / math.sqrt(1 - _BETA2**step))
-    epsilon, decay = np.float32(_EPSILON), np.float32(decay)
-    for p in range(len(row)):
-        slope = change[p] + decay * row[p]
-        first[p] = keep1 * first[p] + take1 * slope
-        second[p] = keep2 * second[p] + take2 * slope * slope
-        row[p] -= size * first[p] / (np.sqrt(second[p]) * correction + epsilon)
-
-
-@_inner
+@network.inner
 def _choose(shape, outputs, mixing, wander):
     """(chosen action, whether it is not the best by the mean)."""
     actions, classes, members = outputs.shape[0], shape.classes, shape.members
@@ -326,7 +245,7 @@ def _choose(shape, outputs, mixing, wander):
     return best, best != best_mean
 
 
-@compiled(**_OPTIONS)
+@compiled(**network.OPTIONS)
 def play(shape, environment, draws, state, done):
     """Play all rounds of `draws` for every chain, after `done` earlier ones."""
     chains, rounds, steps, batch = draws.minibatch.shape
@@ -352,17 +271,12 @@ def play(shape, environment, draws, state, done):
     for chain in range(chains):
         row, seed = state.flat[chain], draws.seed[chain]
         table, mean_of = environment.table[environment.table_of[chain]], environment.means[environment.means_of[chain]]
-        blocks = environment.blocks
-        _head_matrix(shape, row, state.prior[chain], matrix)
+        _head_matrix(shape, row, shape.prior[chain], matrix)
         for place in range(rounds):
             clock = done + place
             offers = draws.offers[seed, place]
-            best = -np.inf  # not means.max(), which takes a tenth of all compile time
-            for i in range(actions):
-                means[i] = mean_of[offers[i]]
-                best = max(best, means[i])
-                _gather(table, blocks, offers[i], work[i * dimension : (i + 1) * dimension])
-            _forward(shape, row, work, places, actions)
+            best = network.offer(environment, table, mean_of, offers, means, work)
+            network.forward(shape, row, work, places, actions)
             hidden = work[places[layers] : places[layers] + actions * width].reshape(actions, width)
             np.dot(hidden, matrix, scores)
             _add_bias(shape, row, scores)
@@ -372,19 +286,7 @@ def play(shape, environment, draws, state, done):
                         scores[i, j] += draws.offsets[chain, place, i, j]
             chosen, explores = _choose(shape, scores, draws.mixing[chain, place], draws.wander[chain, place])
             noise = draws.noise[seed, place]
-            reward = means[chosen] + noise
-            if environment.bernoulli:
-                reward = 1.0 if noise < means[chosen] else 0.0
-            regret = best - means[chosen]
-            state.regret_sum[chain] += regret
-            state.reward_sum[chain] += reward
-            state.optimal[chain] += regret == 0
-            state.explored[chain] += explores
-            if state.action.shape[0] > 0:
-                state.action[chain, clock] = chosen
-            slot = clock % capacity
-            state.item[chain, slot] = offers[chosen]
-            state.reward[chain, slot] = reward
+            slot = network.answer(environment, state, chain, clock, offers, chosen, means, best, noise, explores)
             for m in range(shape.members):
                 state.extra[chain, slot, m] = draws.extra[chain, place, m]
             if shape.offsets:
@@ -396,14 +298,15 @@ def play(shape, environment, draws, state, done):
             for step in range(steps):
                 for i in range(batch):
                     slot = int(draws.minibatch[chain, place, step, i] * np.float32(stored))
-                    _gather(table, blocks, state.item[chain, slot], work[i * dimension : (i + 1) * dimension])
+                    item, features_of = state.item[chain, slot], work[i * dimension : (i + 1) * dimension]
+                    network.gather(table, environment.blocks, item, features_of)
                     rewards[i] = state.reward[chain, slot]
                     for m in range(shape.members):
                         extras[i, m] = state.extra[chain, slot, m]
                     if shape.offsets:
                         for j in range(columns):
                             outputs[i, j] = state.extra[chain, slot, shape.members + j]
-                _forward(shape, row, work, places, batch)
+                network.forward(shape, row, work, places, batch)
                 hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)
                 if shape.offsets:
                     for i in range(batch):
@@ -424,7 +327,7 @@ def play(shape, environment, draws, state, done):
                     state.loss[chain] = _members_gradient(shape, outputs, rewards, extras, gradient)
                 _back(shape, row, work, places, batch, matrix, gradient, delta, other, change)
                 state.steps[chain] += 1
-                _adam(
+                network.adam(
                     row,
                     state.first[chain],
                     state.second[chain],
@@ -433,4 +336,4 @@ def play(shape, environment, draws, state, done):
                     shape.weight_decay / stored,
                     state.steps[chain],
                 )
-                _head_matrix(shape, row, state.prior[chain], matrix)
+                _head_matrix(shape, row, shape.prior[chain], matrix)

@@ -1,0 +1,184 @@
+"""What the compiled rounds of all neural agents share: offers and answers, the ReLU trunk, Adam and the logistic functions."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+OPTIONS = {"no_cfunc_wrapper": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+#: For functions that compiled code calls.
+inner = numba.njit(**OPTIONS)
+
+_FARTHEST, _LOG2_E, _ROUNDING = np.float32(-88), np.float32(1 / math.log(2)), np.float32(1.5 * 2**23)
+#: ln 2 as one of few digits, whose small multiples are exact, and the rest.
+_LN2_HEAD, _LN2_TAIL = np.float32(0.693359375), np.float32(math.log(2) - 0.693359375)
+_EXP = tuple(np.float32(1 / math.factorial(degree)) for degree in range(8))
+_ARTANH = tuple(np.float32(1 / (2 * degree + 1)) for degree in range(8))
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+
+
+class Environment(NamedTuple):
+    """The environment."""
+
+    table: np.ndarray  #: (tables, rows, width) float32
+    blocks: int  #: item i is row i // blocks, in block i % blocks of the features
+    means: np.ndarray  #: (tables, items) float64
+    table_of: np.ndarray  #: (chains,) which table is whose
+    means_of: np.ndarray  #: (chains,) the same of the means
+    bernoulli: bool
+
+
+class Progress(NamedTuple):
+    """What changes."""
+
+    flat: np.ndarray  #: (chains, parameters) float32
+    first: np.ndarray  #: Adam's moments, like `flat`
+    second: np.ndarray
+    steps: np.ndarray  #: (chains,) gradient steps so far
+    item: np.ndarray  #: (chains, capacity) int32: the buffer
+    reward: np.ndarray  #: (chains, capacity) float32
+    extra: np.ndarray  #: (chains, capacity, extra width) float32
+    regret_sum: np.ndarray  #: (chains,) float64
+    reward_sum: np.ndarray
+    optimal: np.ndarray  #: (chains,) int64
+    explored: np.ndarray  #: (chains,) int64
+    loss: np.ndarray  #: (chains,) float32
+    action: np.ndarray  #: (chains, horizon) int32, or empty
+
+
+@inner
+def gather(table, blocks, item, features):
+    """Write the features of an item, (d,)."""
+    width, first, row = table.shape[1], item % blocks * table.shape[1], table[item // blocks]
+    if blocks > 1:
+        for j in range(len(features)):
+            features[j] = np.float32(0)
+    # not by a slice, whose check of shapes costs more to compile than a loop
+    for j in range(width):
+        features[first + j] = row[j]
+
+
+@inner
+def offer(environment, table, mean_of, offers, means, work):
+    """Write features of the offered items to the beginning of `work` and their means to `means`; returns the best mean."""
+    dimension = table.shape[1] * environment.blocks
+    best = -np.inf  # not means.max(), which takes a tenth of all compile time
+    for i in range(len(offers)):
+        means[i] = mean_of[offers[i]]
+        best = max(best, means[i])
+        gather(table, environment.blocks, offers[i], work[i * dimension : (i + 1) * dimension])
+    return best
+
+
+@inner
+def answer(environment, state, chain, clock, offers, chosen, means, best, noise, explores):
+    """Reward and regret of the choice, into the sums and the buffer; returns its place in the buffer."""
+    reward = means[chosen] + noise
+    if environment.bernoulli:
+        reward = 1.0 if noise < means[chosen] else 0.0
+    regret = best - means[chosen]
+    state.regret_sum[chain] += regret
+    state.reward_sum[chain] += reward
+    state.optimal[chain] += regret == 0
+    state.explored[chain] += explores
+    if state.action.shape[0] > 0:
+        state.action[chain, clock] = chosen
+    slot = clock % state.item.shape[1]
+    state.item[chain, slot] = offers[chosen]
+    state.reward[chain, slot] = reward
+    return slot
+
+
+@inner
+def forward(shape, row, work, places, rows):
+    """Activations of all layers for `rows` rows whose features lie at places[0] of `work`; ReLU after every layer."""
+    for layer in range(len(shape.weights)):
+        fan_in, width = shape.widths[layer], shape.widths[layer + 1]
+        weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * width].reshape(fan_in, width)
+        bias = row[shape.biases[layer] : shape.biases[layer] + width]
+        inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
+        outputs = work[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
+        np.dot(inputs, weight, outputs)
+        for i in range(rows):
+            for j in range(width):
+                outputs[i, j] = max(outputs[i, j] + bias[j], np.float32(0))
+
+
+@inner
+def trunk_back(shape, row, work, places, rows, delta, other, change):
+    """Write derivatives by the trunk's parameters to `change`, from those by its outputs, in `delta`; `other` is room."""
+    for layer in range(len(shape.weights) - 1, -1, -1):
+        fan_in, wide = shape.widths[layer], shape.widths[layer + 1]
+        inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
+        outputs = work[places[layer + 1] : places[layer + 1] + rows * wide].reshape(rows, wide)
+        above = delta[: rows * wide].reshape(rows, wide)
+        bias = change[shape.biases[layer] : shape.biases[layer] + wide]
+        bias[:] = np.float32(0)
+        for i in range(rows):
+            for j in range(wide):
+                above[i, j] = above[i, j] if outputs[i, j] > np.float32(0) else np.float32(0)
+                bias[j] += above[i, j]
+        into = change[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
+        np.dot(inputs.T, above, into)
+        if layer > 0:
+            weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
+            below = other[: rows * fan_in].reshape(rows, fan_in)
+            np.dot(above, weight.T, below)
+            delta, other = other, delta
+
+
+@inner
+def adam(row, first, second, change, learning_rate, decay, step):
+    """One step of Adam with coupled weight decay, as torch's."""
+    keep1, take1 = np.float32(_BETA1), np.float32(1 - _BETA1)
+    keep2, take2 = np.float32(_BETA2), np.float32(1 - _BETA2)
+    size = np.float32(learning_rate / (1 - _BETA1**step))
+    correction = np.float32(1 / math.sqrt(1 - _BETA2**step))
+    epsilon, decay = np.float32(_EPSILON), np.float32(decay)
+    for p in range(len(row)):
+        slope = change[p] + decay * row[p]
+        first[p] = keep1 * first[p] + take1 * slope
+        second[p] = keep2 * second[p] + take2 * slope * slope
+        row[p] -= size * first[p] / (np.sqrt(second[p]) * correction + epsilon)
+
+
+@inner
+def fading(x):
+    """exp(-|x|) in float32 to two units of the last place, by arithmetic alone, so that loops over it become vector code.
+
+    2^n exp(r) with |r| <= ln(2) / 2, and Taylor's polynomial of degree 7. Below exp(-88) it is 0.
+    """
+    away = -abs(x)
+    # not max, which may lose what is no number
+    away = _FARTHEST if away < _FARTHEST else away
+    # what is added is so great that the sum is a whole number
+    whole = (away * _LOG2_E + _ROUNDING) - _ROUNDING
+    rest = (away - whole * _LN2_HEAD) - whole * _LN2_TAIL
+    power = (_EXP[7] * rest + _EXP[6]) * rest + _EXP[5]
+    power = ((power * rest + _EXP[4]) * rest + _EXP[3]) * rest + _EXP[2]
+    power = (power * rest + _EXP[1]) * rest + _EXP[0]
+    return power * np.int32((np.int32(whole) + 127) << 23).view(np.float32)
+
+
+@inner
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    tail = fading(x)
+    return (np.float32(1) if x >= np.float32(0) else tail) / (np.float32(1) + tail)
+
+
+@inner
+def softplus(x):
+    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), by log(1 + y) = 2 artanh(y / (2 + y)), a series of 8 terms."""
+    tail = fading(x)
+    ratio = tail / (np.float32(2) + tail)
+    square = ratio * ratio
+    series = (_ARTANH[7] * square + _ARTANH[6]) * square + _ARTANH[5]
+    series = ((series * square + _ARTANH[4]) * square + _ARTANH[3]) * square + _ARTANH[2]
+    series = (series * square + _ARTANH[1]) * square + _ARTANH[0]
+    return (x if x > np.float32(0) else np.float32(0)) + np.float32(2) * ratio * series
