@@ -56,8 +56,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                 axes.set_xlabel("")
         style.regret_axis(row[0])
         row[0].set_ylabel(f"{_two_lines(dataset['title'].sel(environment=environment).values)}\nfinal regret")
-    figure.supxlabel("panels: perturbation laws", fontsize=style.SMALLEST)
-    style.legend(figure, title="reference law")
+    style.legend(figure, title="lines: reference law, panels: perturbation law")
     return figure
 
 
