@@ -347,7 +347,7 @@ def test_one_seed_has_no_interval(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_line_lies_within_its_panel(name):
     for axes in draw(name, FIGURES[name][0]()).axes:
-        lower, upper = axes.get_ylim()
+        lower, upper = sorted(axes.get_ylim())
         for drawn in axes.get_lines():
             values = np.asarray(drawn.get_ydata(), dtype=float)
             assert lower <= np.nanmin(values), drawn.get_label()
