@@ -272,7 +272,7 @@ def spec(**changes: object) -> tuple[str, ...]:
 
 #: Arguments -> exit status and what is said.
 COMMANDS = {
-    ("fly",): (2, "argument command: found 'fly': must be one of simulate, "),
+    ("fly",): (2, "argument command: found 'fly': must be one of quickstart, "),
     ("simulat",): (2, "did you mean 'simulate'?"),
     ("--threads", 0, "config"): (2, "argument --threads: found '0': must be a whole number from 1 to 1024"),
     ("--threads", -1, "config"): (2, "argument --threads: found '-1': must be a whole number from 1 to 1024"),

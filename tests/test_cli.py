@@ -172,7 +172,7 @@ def test_without_a_command_or_with_an_unknown_one(folder):
     assert done.stderr.startswith("usage: python -m ensemblepp")
     done = run(folder, "fly")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: argument command: found 'fly': must be one of simulate, ")
+    assert done.stderr.startswith("error: argument command: found 'fly': must be one of quickstart, ")
 
 
 # -------------------------------------------------------------------------------------------------------------- config

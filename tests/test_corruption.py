@@ -15,7 +15,7 @@ def test_no_damage_goes_unnoticed(mirror):
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
-    assert len(rows) == 12
+    assert len(rows) == 13
     for _, refused, made_anew, harmless, accepted, raw in rows:
         assert int(refused) + int(made_anew) + int(harmless) == 12
         assert (accepted, raw) == ("0", "0")

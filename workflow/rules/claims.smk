@@ -3,7 +3,7 @@ rule ledger:
     input:
         lambda _wildcards: list(ledger.datasets(CONFIG, missing_studies()).values()),
     output:
-        [f"results/{{scale}}/claims/ledger.{suffix}" for suffix in LEDGER_SUFFIXES],
+        multiext("results/{scale}/claims/ledger", *(f".{kind}" for kind in LEDGER_SUFFIXES)),
     log:
         "logs/{scale}/claims/ledger.log",
     benchmark:
