@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import finetuned_study
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
@@ -22,7 +24,7 @@ from ensemblepp.figures import style
 
 def beside(name: str) -> ModuleType:
     """Another file of tests, for its datasets."""
-    spec = importlib.util.spec_from_file_location(f"beside_{Path(name).name}", Path(__file__).parent / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"beside_{name}", Path(__file__).parent / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -39,7 +41,7 @@ def cases() -> dict[str, Callable[[], xr.Dataset]]:
     made["covariance_spectrum"] = beside("test_covariance_spectrum").study
     made["linear_regret"] = linear.ensembles
     made["laws_heatmap"] = lambda: linear.laws(sizes=(2, 4, 8, 16, 32), environments=("d10-100", "d10-1000", "d40-1000"))
-    made["frozen_or_finetuned"] = beside("../tables/test_frozen_or_finetuned").dataset
+    made["frozen_or_finetuned"] = finetuned_study.dataset
     return made
 
 
@@ -83,6 +85,37 @@ def test_a_figure_can_be_printed(case):
     assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]
     named = [axes.yaxis.label.get_window_extent() for axes in figure.axes if axes.axison and axes.get_ylabel()]
     assert not [pair for pair in itertools.combinations(named, 2) if pair[0].overlaps(pair[1])]
+
+
+@pytest.mark.parametrize("possible", [style.REGRET, style.SHARE, style.ANY])
+def test_intervals_end_with_what_is_possible(possible):
+    """Of 0.1 and 3.9: a mean of 2 and, with t = 12.7 for one degree of freedom, an interval of 24 to either side."""
+    values = xr.DataArray([[0.1, 0.1], [3.9, 3.9]], {"time": [1, 2]}, ("seed", "time"))
+    axes = plt.figure().subplots()
+    style.band(axes, values, colour=(0, 0, 0), label="band", possible=possible)
+    style.interval_line(axes, [1, 2], values, colour=(0, 0, 0), label="bars", possible=possible)
+    area, bars = axes.collections
+    for drawn in (area.get_paths()[0].vertices[:, 1], np.ravel([path[:, 1] for path in bars.get_segments()])):
+        expected = np.clip([-22.14, 26.14], *possible)
+        assert (drawn.min(), drawn.max()) == pytest.approx(tuple(expected), abs=0.01)
+
+
+def test_reviews_are_named_by_agents_first_then_random_review_then_the_threshold():
+    (legend,) = draw("review_workload").legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *("Ensemble++", "Ensemble+", "Greedy"),
+        *("random review", "fixed threshold"),
+    ]
+
+
+def test_intervals_of_frozen_and_finetuned_models_stand_apart_behind_the_last_round():
+    dataset = finetuned_study.dataset()
+    for axes in draw("frozen_or_finetuned").axes:
+        bars = [found.get_segments()[0] for found in axes.collections]
+        places = [float(bar[0, 0]) for bar in bars]
+        assert len(set(places)) == len(places) >= 3
+        assert dataset.attrs["horizon"] < min(places) < max(places) < axes.get_xlim()[1]
+        assert all(0 <= bar[:, 1].min() <= bar[:, 1].max() <= 1 for bar in bars)
 
 
 # --------------------------------------------------------------------------------------------------------- the palette
