@@ -51,7 +51,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             if row == 0:
                 axes.set_title(str(dataset["title"].sel(environment=environment).values))
             if column == 0:
-                axes.set_ylabel(f"{runs[name]['label'].values}\ncumulative regret")
+                axes.set_ylabel(f"{_lines(str(runs[name]['label'].values))}\ncumulative regret")
             style.round_axis(axes, dataset.attrs["horizon"])
             if row < len(ensembles) - 1:
                 axes.set_xlabel("")
@@ -60,6 +60,11 @@ def draw(dataset: xr.Dataset) -> Figure:
     for axes, of_panel in named.items():
         style.ends(axes, of_panel)
     return figure
+
+
+def _lines(label: str) -> str:
+    """A panel is lower than the label of a variant is long."""
+    return label.replace(" (", "\n(")
 
 
 def _lowest(panels: Sequence[Axes]) -> float:
