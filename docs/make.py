@@ -110,20 +110,20 @@ def _plain(axes: Axes, title: str, reach: float) -> None:
 
 def factor() -> Figure:
     """A Aᵀ beside the covariance, for three sizes."""
-    figure, panels = plt.subplots(1, 3, figsize=(6.75, 1.9))
+    figure, panels = plt.subplots(1, 3, figsize=(style.PAGE, 2.5))
     for axes, columns in zip(panels, (3, 8, 64), strict=True):
         found = _factor(columns)
         axes.scatter(*(found * np.sqrt(columns)), s=8, color=style.COLOURS["ES"], label="columns of A, times √M")
         ellipse(axes, _COVARIANCE, color=style.COLOURS["TS"], linestyle="--", label="Σ")
         ellipse(axes, found @ found.T, color=style.COLOURS["Ensemble++"], label="A Aᵀ")
-        _plain(axes, f"M = {columns}", 2.8)
+        _plain(axes, f"M = {columns}", 3.1)
     style.legend(figure)
     return figure
 
 
 def laws() -> Figure:
     """Draws of A ζ for one factor under the five laws."""
-    figure, panels = plt.subplots(1, len(LAWS), figsize=(6.75, 1.6))
+    figure, panels = plt.subplots(1, len(LAWS), figsize=(style.PAGE, 1.6))
     found, gaussian = _factor(8), np.random.default_rng(4).normal(size=(2000, 8))
     for axes, law in zip(panels, LAWS, strict=True):
         axes.scatter(*(found @ reference(law, gaussian).T), s=2, linewidth=0, alpha=0.5, color=style.LAWS[law][0])
@@ -149,7 +149,7 @@ def edges(columns: int, dimension: int = 10, rounds: int = 1000) -> np.ndarray:
 
 def tracking() -> Figure:
     """How A Aᵀ tracks Σ over the rounds."""
-    figure, axes = plt.subplots(figsize=(5.5, 2.6))
+    figure, axes = plt.subplots(figsize=(style.COLUMN, 2.6))
     sizes = (8, 32, 256)
     for size, shade in zip(sizes, style.sequence(len(sizes)), strict=True):
         least, greatest = edges(size).T

@@ -25,15 +25,20 @@ START = 0.02
 def draw(dataset: xr.Dataset) -> Figure:
     """Per environment: share of right decisions so far, and reward gained over the best constant action, by seed."""
     environments = dataset["environment"].values
-    figure, panels = plt.subplots(len(environments), 2, figsize=(6.75, 0.9 + 2.2 * len(environments)), squeeze=False)
+    figure, panels = plt.subplots(len(environments), 2, figsize=(style.PAGE, 0.9 + 2.2 * len(environments)), squeeze=False)
     for (left, right), environment in zip(panels, environments, strict=True):
         constant = best_constant(dataset, environment)
         for runs, look in style.curves(dataset):
             run = runs.sel(environment=environment)
             if not run["regret"].notnull().any():
                 continue
-            style.band(left, later(moderation.accuracy(dataset, environment, run["regret"], run["optimal"])), **look)
-            style.band(right, constant - run["regret"], **look)
+            style.band(
+                left,
+                later(moderation.accuracy(dataset, environment, run["regret"], run["optimal"])),
+                possible=style.SHARE,
+                **look,
+            )
+            style.band(right, constant - run["regret"], possible=style.ANY, **look)
         for action, line in enumerate(("--", ":")):
             word = moderation.wording(dataset, environment).actions[action]
             share = later(moderation.constant_accuracy(dataset, environment, action)).mean("seed")
@@ -41,8 +46,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         right.axhline(0, color=GREY, linewidth=1.2, linestyle="-.", label=BEST_CONSTANT)
         if has_ceiling(dataset, environment):
             reached = {"colour": DARK, "label": CEILING, "linewidth": 1.2, "linestyle": (0, (1, 1))}
-            style.band(left, later(moderation.ceiling_accuracy(dataset, environment)), **reached)
-            style.band(right, constant - dataset["ceiling_regret"].sel(environment=environment), **reached)
+            style.band(left, later(moderation.ceiling_accuracy(dataset, environment)), possible=style.SHARE, **reached)
+            style.band(right, constant - dataset["ceiling_regret"].sel(environment=environment), possible=style.ANY, **reached)
         shown = np.concatenate([line.get_ydata() for line in left.get_lines()])
         left.set_ylim(max(0, shown.min() - 0.05), min(1.01, shown.max() + 0.05))
         left.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -51,7 +56,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         for axes in (left, right):
             style.round_axis(axes, dataset.attrs["horizon"])
             axes.set_title(str(dataset["title"].sel(environment=environment).values))
-    style.legend_above(figure)
+    style.legend(figure)
     return figure
 
 

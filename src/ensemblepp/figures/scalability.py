@@ -30,7 +30,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     rows = sorted(kinds.values(), key=lambda names: min(map(list(dataset["environment"].values).index, names)))
     final = dataset[["regret"]].isel(time=-1)
     runs = [agent_runs(final, name) for name in dataset["agent"].values]
-    figure, panels = plt.subplots(len(rows), 2, figsize=(8.6, 0.6 + 2.6 * len(rows)), sharex="col", sharey="row", squeeze=False)
+    figure, panels = plt.subplots(
+        len(rows), 2, figsize=(style.PAGE, 0.6 + 2.0 * len(rows)), sharex="col", sharey="row", squeeze=False
+    )
     for (left, right), environments in zip(panels, rows, strict=True):
         lengths = np.array([specs[name]["options"]["candidates"] for name in environments])
         for of_agent in runs:
