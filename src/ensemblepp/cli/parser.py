@@ -187,6 +187,9 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command.add_argument(
         "--folder", type=Path, default=Path("results/paper-scale"), help="where to (default results/paper-scale)"
     )
+    command.add_argument(
+        "--redraw", action="store_true", help="draw the figures there anew from the datasets there; no run is needed"
+    )
     command.set_defaults(command=presenting.publish)
 
     command = commands.add_parser("cost", help="what all studies' missing runs would take, from runs that were made here")
