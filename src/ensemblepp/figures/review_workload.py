@@ -43,7 +43,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             style.round_axis(axes, dataset.attrs["horizon"])
         style.linear_axis(row[0])
         title = str(dataset["title"].sel(environment=environment).values)
-        row[0].set_ylabel("posts reviewed so far" if len(environments) == 1 else f"{title}\n\nposts reviewed so far")
+        row[0].set_ylabel("posts reviewed so far" if len(environments) == 1 else f"{title}\nposts reviewed so far")
     for axes in panels[:-1].flat:
         axes.set_xlabel("")
     style.legend(figure, first=[*(str(look["label"]) for _, look in curves), "random review", "fixed threshold"])

@@ -45,7 +45,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         style.size_axis(right, sorted({size for of_agent in runs for size in ensemble_sizes(of_agent) if size}))
         style.regret_axis(left)
         title = min((str(title) for title in dataset["title"].sel(environment=environments).values), key=len)
-        left.set_ylabel(f"{title}\n\nfinal regret" if len(rows) > 1 else "final regret")
+        left.set_ylabel(f"{title}\nfinal regret" if len(rows) > 1 else "final regret")
     panels[-1, 0].set_xlabel("actions in the list |X|")
     for axes in panels[:-1, 1]:
         axes.set_xlabel("")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -26,6 +28,12 @@ SMALLEST = 7
 
 #: No interval reaches out of what is possible: regret is never negative, a share of rounds is between 0 and 1.
 REGRET, SHARE, ANY = (0.0, np.inf), (0.0, 1.0), (-np.inf, np.inf)
+
+#: Up to so many curves in a panel have bands; of more, intervals stand side by side behind the last round.
+BANDS = 4
+
+#: How far apart these are, as a share of the rounds.
+BESIDE = 0.025
 
 #: Agents that several figures share keep their colour everywhere; others take the free ones in order. With those of the laws
 #: and the free ones these are one palette, of which every pair is told apart, with a deuteranope's eyes too (tested).
@@ -93,6 +101,7 @@ def apply() -> None:
     """Set matplotlib's defaults, whatever a matplotlibrc of the user's says."""
     mpl.rcdefaults()
     theme.apply()
+    _own_fonts()
     mpl.rcParams.update(
         {
             "figure.constrained_layout.use": True,
@@ -103,6 +112,8 @@ def apply() -> None:
             "axes.titlesize": 8,
             "axes.labelsize": 8,
             "figure.titlesize": 8,
+            "figure.labelsize": 8,
+            "font.sans-serif": ["DejaVu Sans"],
             "font.size": SMALLEST,
             "xtick.labelsize": SMALLEST,
             "ytick.labelsize": SMALLEST,
@@ -116,6 +127,21 @@ def apply() -> None:
             "pdf.fonttype": 42,
         }
     )
+
+
+def _own_fonts() -> None:
+    """Let the files that come with matplotlib be found before those of the same name that a machine may have.
+
+    Which of them its list of fonts names first, or at all, depends on when and by which matplotlib that was made.
+    """
+    known = font_manager.fontManager.ttflist
+    paths = [str(Path(mpl.get_data_path(), "fonts", "ttf", name)) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
+    if known[0].fname != paths[0]:
+        before = len(known)
+        for path in paths:
+            # forgets what was found before, too
+            font_manager.fontManager.addfont(path)
+        known[:] = known[before:] + known[:before]
 
 
 def colour(label: str, position: int = 0) -> tuple[float, ...]:
@@ -239,6 +265,35 @@ def level(axes: Axes, values: xr.DataArray, *, colour: tuple[float, ...], label:
         axes.axhspan(lower, upper, color=colour, alpha=0.18, linewidth=0)
 
 
+def curve(
+    axes: Axes,
+    values: xr.DataArray,
+    *,
+    crowded: bool,
+    colour: tuple[float, ...],
+    label: str,
+    possible: tuple[float, float] = REGRET,
+    **line,
+) -> None:
+    """Mean over seeds against time, and its interval: a band, or in a crowded panel a bar behind the last round."""
+    if not crowded:
+        band(axes, values, colour=colour, label=label, possible=possible, **line)
+        return
+    axes.plot(values["time"], values.mean("seed"), color=colour, label=label, **{"linewidth": 1.6, **line})
+    interval_at_end(axes, values, colour=colour, possible=possible)
+
+
+def interval_at_end(
+    axes: Axes, values: xr.DataArray, *, colour: tuple[float, ...], possible: tuple[float, float] = REGRET, **line
+) -> None:
+    """The last mean's 95 % interval over `seed` as a bar behind the last round, beside those that stand there."""
+    _, *ends = mean_interval(values.isel(time=-1).values)
+    lower, upper = np.clip(ends, *possible)
+    place = float(values["time"][-1]) * (1 + BESIDE * (len(axes.collections) + 1))
+    if np.isfinite(lower):
+        axes.vlines(place, lower, upper, color=colour, **{"linewidth": 1.4} | line)
+
+
 def legend(figure: Figure, axes: Axes | None = None, *, first: Sequence[str] = (), **options) -> None:
     """One legend for all panels: in `axes`, a panel that is free for it, or above all of them.
 
@@ -247,12 +302,13 @@ def legend(figure: Figure, axes: Axes | None = None, *, first: Sequence[str] = (
     drawn = {text: handle for panel in figure.axes for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)}
     drawn = {text: drawn[text] for text in (*first, *drawn) if text in drawn}
     if axes is None:
-        # of a letter's width, beside a line and the gaps around it
-        widest = (0.6 * max(map(len, drawn)) + 5) * SMALLEST / 72
-        columns = max(1, min(len(drawn), int(figure.get_figwidth() / widest)))
-        # no row that is nearly empty
-        columns = -(-len(drawn) // -(-len(drawn) // columns))
-        figure.legend(drawn.values(), drawn.keys(), loc="outside upper center", ncols=columns, **options)
+        place = {"loc": "outside upper center"} | options
+        for rows in range(1, len(drawn) + 1):
+            # as few columns as make so many rows
+            box = figure.legend(drawn.values(), drawn.keys(), ncols=-(-len(drawn) // rows), **place)
+            if rows == len(drawn) or box.get_window_extent().width < 0.98 * figure.bbox.width:
+                break
+            box.remove()
     else:
         axes.set_axis_off()
         axes.legend(drawn.values(), drawn.keys(), loc="center left", **options)
@@ -268,24 +324,35 @@ def ends(axes: Axes, named: Sequence[tuple[float, str, tuple[float, ...]]]) -> N
     places = sorted((axes.transAxes.inverted().transform(axes.transData.transform((0, value)))[1], *of) for value, *of in named)
     # a line of type, in heights of a panel
     rows = axes.get_subplotspec().get_gridspec().nrows
-    gap = 1.1 * SMALLEST / 72 / (axes.figure.get_figheight() / rows - 0.55)
+    panel = 72 * (axes.figure.get_figheight() / rows - 0.55)
+    gap = 1.1 * SMALLEST / panel
     heights = np.array([place for place, *_ in places])
     for _ in range(200):
         for place in range(len(heights) - 1):
             if (short := gap - (heights[place + 1] - heights[place])) > 0:
                 heights[place : place + 2] += -short / 2, short / 2
     heights -= min(0, heights[0])
-    for height, (_, text, colour) in zip(heights, places, strict=True):
+    for height, (place, text, colour) in zip(heights, places, strict=True):
+        # from the end of the line to its text
         axes.annotate(
-            text, (1, height), (3, 0), "axes fraction", "offset points", color=colour, va="center", annotation_clip=False
+            text,
+            (1, place),
+            (9, (height - place) * panel),
+            "axes fraction",
+            "offset points",
+            color=colour,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)},
         )
 
 
 def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """A logarithmic axis of ensemble sizes with their numbers; of many sizes, every other power of two."""
+    """A logarithmic axis of ensemble sizes with their numbers; of many sizes, every other or third power of two."""
     axes.set_xscale("log", base=2)
     axes.set_xlim(min(sizes) / 2**0.4, max(sizes) * 2**0.4)
-    shown = list(sizes) if len(sizes) <= 6 else [size for size in sizes if size & (size - 1) == 0][::2]
+    narrow = axes.get_subplotspec().get_gridspec().ncols > 3
+    shown = list(sizes) if len(sizes) <= 6 else [size for size in sizes if size & (size - 1) == 0][:: 3 if narrow else 2]
     axes.set_xticks(shown, labels=[str(size) for size in shown])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("ensemble size M")
@@ -331,13 +398,16 @@ def linear_axis(axes: Axes, *, zero: bool = True) -> None:
     axes.set_ylim(0 if zero else max(0, lower), min(upper, 2 * max(float(np.nanmax(line.get_ydata())) for line in lines)))
 
 
-def round_axis(axes: Axes, horizon: int) -> None:
-    """A time axis with short numbers (2k for 2,000)."""
+def round_axis(axes: Axes, horizon: int, behind: int = 0) -> None:
+    """A time axis with short numbers (2k for 2,000), and room for as many bars `behind` the last round."""
     axes.set_xlim(0, horizon)
     columns = axes.get_subplotspec().get_gridspec().ncols
     axes.xaxis.set_major_locator(MaxNLocator(5 if columns < 3 else 4 if columns < 4 else 2, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlabel("round")
+    if behind:
+        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= horizon])
+        axes.set_xlim(0, horizon * (1 + BESIDE * (behind + 1)))
 
 
 def sign(figure: Figure, dataset: xr.Dataset) -> None:

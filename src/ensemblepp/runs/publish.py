@@ -30,9 +30,9 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     """Put the artefacts of every study that is complete at the configured scale into `folder`, and say what is missing.
 
     Studies that were published before and are not complete here stay as they are. Tables are copied, figures drawn from what
-    is published (`redraw`). Written beside them: datasets/<study>.nc (`analysis.published`), claims/ (the ledger, where there is one), provenance.json (per publication: machine,
-    versions, commits, wall and CPU seconds and peak memory per rule; and the studies that were not run, with what they would
-    cost where that was measured) and README.md.
+    is published (`redraw`). Written beside them: datasets/<study>.nc (`analysis.published`), claims/ (the ledger, where there
+    is one), provenance.json (per publication: machine, versions, commits, wall and CPU seconds and peak memory per rule; and
+    the studies that were not run, with what they would cost where that was measured) and README.md.
 
     Returns:
         The studies that were published now.
@@ -88,7 +88,9 @@ def redraw(config: Config, folder: str | Path = FOLDER) -> tuple[list[Path], lis
     """
     folder = Path(folder)
     provenance = read_json(folder / "provenance.json", "take it from git again")
-    published = [name for publication in provenance["publications"] for name in publication["studies"] if name in config.studies]
+    published = [
+        name for publication in provenance["publications"] for name in publication["studies"] if name in config.studies
+    ]
     drawn, left = [], []
     for name in published:
         of_study = _draw(config, name, folder)
@@ -198,7 +200,8 @@ def _readme(config: Config, provenance: dict) -> str:
         f"# Results at scale `{config.scale}`",
         "",
         f"Made by `snakemake --cores all --config scale={config.scale}`, then `python -m ensemblepp publish`.",
-        "`datasets/` holds, per study, mean, standard error and median of the regret over seeds, and every final regret.",
+        "`datasets/` holds, per study, mean, standard error and median of the regret over seeds, and every final regret; of",
+        "few runs all curves. The figures are drawn from these: `python -m ensemblepp publish --redraw` draws them anew.",
         "",
         "| study | seeds | rounds | files |",
         "| --- | --- | --- | --- |",
