@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Iterator
 
 import finetuned_study
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from figure_cases import CASES
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from posts_study import play
 
 from ensemblepp import registry
 from ensemblepp.config.checks import presentable
 from ensemblepp.figures import style
-
-
-def beside(name: str) -> ModuleType:
-    """Another file of tests, for its datasets."""
-    spec = importlib.util.spec_from_file_location(f"beside_{name}", Path(__file__).parent / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def cases() -> dict[str, Callable[[], xr.Dataset]]:
-    """A dataset for every figure that is shipped; more than one where panels wrap or there are many of them."""
-    linear, nonlinear = beside("test_linear_figures"), beside("test_nonlinear_figures")
-    made = {name: make for module in (linear, nonlinear) for name, (make, _) in module.FIGURES.items()}
-    made |= {f"{name}, {words}": make for words, (name, make) in nonlinear.WIDE.items()}
-    of_posts = ("moderation_accuracy", "moderation_pipeline", "floor_to_ceiling", "calibration")
-    made |= {name: lambda: play("publish_or_block").data for name in of_posts}
-    made["review_workload"] = lambda: play("remove_or_review").data
-    made["covariance_spectrum"] = beside("test_covariance_spectrum").study
-    made["linear_regret"] = linear.ensembles
-    made["laws_heatmap"] = lambda: linear.laws(sizes=(2, 4, 8, 16, 32), environments=("d10-100", "d10-1000", "d40-1000"))
-    made["frozen_or_finetuned"] = finetuned_study.dataset
-    return made
-
-
-CASES = cases()
 
 
 def draw(case: str) -> Figure:

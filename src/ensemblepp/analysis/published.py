@@ -51,12 +51,12 @@ def restored(published: xr.Dataset) -> xr.Dataset:
     final = published["final_regret"].astype(float)
     seeds = final.sizes["seed"]
     centred = final - final.mean("seed")
-    error = final.std("seed", ddof=1 if seeds > 1 else 0) / np.sqrt(seeds)
+    error = final.std("seed", ddof=1) / np.sqrt(seeds)
     # of mean zero and standard error one; where all seeds end alike, any such numbers
     ranks = np.arange(seeds) - (seeds - 1) / 2
-    alike = xr.DataArray(ranks / max(ranks.std(ddof=min(1, seeds - 1)) / np.sqrt(seeds), 1e-9), {"seed": final["seed"]}, "seed")
+    alike = xr.DataArray(ranks / ranks.std(ddof=1) * np.sqrt(seeds), {"seed": final["seed"]}, "seed")
     places = (centred / error.where(error > 0)).where(error > 0, alike)
-    regret = published["mean"] + published["standard_error"].fillna(0) * places
+    regret = published["mean"] + published["standard_error"] * places
     last = regret["time"] == regret["time"][-1]
     regret = regret.where(~last, final).transpose(*published["mean"].dims[:-1], "seed", "time").astype("float32")
     return published.assign(regret=regret)
