@@ -41,6 +41,27 @@ def study(seeds: int = 5) -> xr.Dataset:
     )
 
 
+def test_a_summary_is_numpys(monkeypatch):
+    """4 seeds, 6 times, of which the 2nd and the 6th are kept; one combination was not run."""
+    regret = np.random.default_rng(0).gamma(2.0, size=(2, 4, 6)).astype(np.float32)
+    regret[1] = np.nan
+    dataset = xr.Dataset(
+        {"regret": (("agent", "seed", "time"), regret)},
+        {"agent": ["a", "b"], "seed": range(4), "time": [1, 2, 3, 5, 8, 13], "title": "t", "label": ("agent", ["A", "B"])},
+        {"study": "s", "study_title": "S", "scale": "paper", "horizon": 13, "seeds": 4, "specs": "[]", "codes": "{}"},
+    )
+    monkeypatch.setattr(published, "SMALL", 0)
+    made = published.summary(dataset)
+    assert made["time"].values.tolist() == [2, 13]
+    final, regret = regret[..., -1], regret[..., [1, 5]]
+    np.testing.assert_allclose(made["mean"].sel(agent="a"), regret[0].mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(made["standard_error"].sel(agent="a"), regret[0].std(axis=0, ddof=1) / 2, rtol=1e-6)
+    np.testing.assert_allclose(made["median"].sel(agent="a"), np.median(regret[0], axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(made["final_regret"].sel(agent="a"), final[0])
+    assert made.sel(agent="b").to_dataarray().isnull().all()
+    assert (made.sizes["seed"], made.attrs["seeds"]) == (4, 4)
+
+
 def test_of_a_small_study_all_that_is_drawn_is_kept():
     made = published.restored(published.summary(study()))
     for name in ("regret", "loss"):
