@@ -116,7 +116,7 @@ def factor() -> Figure:
         axes.scatter(*(found * np.sqrt(columns)), s=8, color=style.COLOURS["ES"], label="columns of A, times √M")
         ellipse(axes, _COVARIANCE, color=style.COLOURS["TS"], linestyle="--", label="Σ")
         ellipse(axes, found @ found.T, color=style.COLOURS["Ensemble++"], label="A Aᵀ")
-        _plain(axes, f"M = {columns}", 3.1, 2.3)
+        _plain(axes, f"M = {columns}", 3.4, 2.3)
     style.legend(figure)
     return figure
 
