@@ -590,7 +590,7 @@ def test_regret_against_the_list_and_against_the_ensemble():
     assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == ["100", "1,000", "10,000"]
     assert [text.get_text() for text in figure.axes[3].get_xticklabels()] == ["2", "8", "32"]
     legends = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes[:2]]
-    assert legends == [["M = 2", "M = 8", "M = 32", "Greedy"], ["|X| = 100", "|X| = 1,000", "|X| = 10,000", "Greedy"]]
+    assert legends == [["M = 2", "M = 8", "M = 32", "Greedy"], ["|X| = 100", "|X| = 1,000", "|X| = 10,000", "dashed: Greedy"]]
 
 
 def test_one_kind_needs_no_name():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from figure_cases import CASES
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -46,6 +47,7 @@ def test_every_figure_is_here():
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_figure_can_be_printed(case):
+    """And agents and laws have the colours that they have everywhere."""
     figure = draw(case)
     assert figure.get_figwidth() in (5.5, 6.75)
     assert min(text.get_fontsize() for text in written(figure)) >= 7
@@ -54,6 +56,9 @@ def test_a_figure_can_be_printed(case):
         assert (edge == 255).all(), "nothing but white touches the edge"
     boxes = [axes.get_window_extent() for axes in figure.axes if axes.axison]
     assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+    known = style.COLOURS | {law: colour for law, (colour, _) in style.LAWS.items()}
+    lines = {line.get_label(): to_rgb(line.get_color()) for axes in figure.axes for line in axes.get_lines()}
+    assert {label: colour for label, colour in lines.items() if known.get(label, colour) != pytest.approx(colour)} == {}
     named = [axes.yaxis.label.get_window_extent() for axes in figure.axes if axes.axison and axes.get_ylabel()]
     assert not [pair for pair in itertools.combinations(named, 2) if pair[0].overlaps(pair[1])]
 

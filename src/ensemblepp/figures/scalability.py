@@ -70,7 +70,7 @@ def _against_size(axes: Axes, runs: xr.Dataset, lengths: np.ndarray) -> None:
         regret = runs["regret"].isel(environment=place).sel(ensemble_size=sizes)
         if sizes == [0]:
             # one entry of the legend says what dashes are
-            text = label if place == len(lengths) - 1 else None
+            text = f"dashed: {label}" if place == len(lengths) - 1 else None
             axes.axhline(float(regret.mean()), color=shade, linewidth=1, linestyle="--", label=text)
         else:
             beside = np.array(sizes) * 1.06 ** _from_middle(place, len(lengths))
