@@ -4,7 +4,7 @@
 #   make report      the report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
 #   make linear      the linear studies at the paper's scale, and their published side (about 45 CPU-minutes)
-#   make publish     copy what is small of the paper's scale to results/paper-scale (tracked)
+#   make publish     what is small of the paper's scale to results/paper-scale (tracked)
 #   make lint        what CI checks: ruff, snakefmt, snakemake --lint, mypy
 #   make wheel       dist/: wheel and source archive
 #   make check-wheel the wheel in a fresh environment: a first comparison in an empty folder

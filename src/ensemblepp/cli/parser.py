@@ -182,7 +182,7 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command = commands.add_parser("resume", help="start snakemake again as it was last started here, after whatever ended it")
     command.set_defaults(command=running.resume)
 
-    command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
+    command = commands.add_parser("publish", help="what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
     command.add_argument(
         "--folder", type=Path, default=Path("results/paper-scale"), help="where to (default results/paper-scale)"
