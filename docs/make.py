@@ -26,7 +26,7 @@ import published
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ensemblepp.figures import style
+from ensemblepp.figures import small_png, style
 from ensemblepp.randomness.distributions import LAWS, perturbation, reference
 
 DOCS = Path(__file__).resolve().parent
@@ -121,32 +121,32 @@ def _factor(columns: int) -> np.ndarray:
     return np.linalg.cholesky(_COVARIANCE) @ gaussian / np.sqrt(columns)
 
 
-def _plain(axes: Axes, title: str, reach: float) -> None:
-    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=title)
+def _plain(axes: Axes, title: str, reach: float, height: float) -> None:
+    axes.set(xlim=(-reach, reach), ylim=(-height, height), aspect="equal", title=title)
     axes.set_axis_off()
 
 
 def factor() -> Figure:
     """A Aᵀ beside the covariance, for three sizes."""
-    figure, panels = plt.subplots(1, 3, figsize=(6.75, 1.9))
+    figure, panels = plt.subplots(1, 3, figsize=(style.PAGE, 2.1))
     for axes, columns in zip(panels, (3, 8, 64), strict=True):
         found = _factor(columns)
         axes.scatter(*(found * np.sqrt(columns)), s=8, color=style.COLOURS["ES"], label="columns of A, times √M")
         ellipse(axes, _COVARIANCE, color=style.COLOURS["TS"], linestyle="--", label="Σ")
         ellipse(axes, found @ found.T, color=style.COLOURS["Ensemble++"], label="A Aᵀ")
-        _plain(axes, f"M = {columns}", 4.2)
+        _plain(axes, f"M = {columns}", 3.4, 2.3)
     style.legend(figure)
     return figure
 
 
 def laws() -> Figure:
     """Draws of A ζ for one factor under the five laws."""
-    figure, panels = plt.subplots(1, len(LAWS), figsize=(6.75, 1.6))
+    figure, panels = plt.subplots(1, len(LAWS), figsize=(style.PAGE, 1.5))
     found, gaussian = _factor(8), np.random.default_rng(4).normal(size=(2000, 8))
     for axes, law in zip(panels, LAWS, strict=True):
         axes.scatter(*(found @ reference(law, gaussian).T), s=2, linewidth=0, alpha=0.5, color=style.LAWS[law][0])
         ellipse(axes, found @ found.T, color=style.COLOURS["TS"], linewidth=1)
-        _plain(axes, law, 3.8)
+        _plain(axes, law, 3.8, 3.4)
     return figure
 
 
@@ -167,14 +167,15 @@ def edges(columns: int, dimension: int = 10, rounds: int = 1000) -> np.ndarray:
 
 def tracking() -> Figure:
     """How A Aᵀ tracks Σ over the rounds."""
-    figure, axes = plt.subplots(figsize=(5.5, 2.6))
+    figure, axes = plt.subplots(figsize=(style.COLUMN, 2.6))
     sizes = (8, 32, 256)
     for size, shade in zip(sizes, style.sequence(len(sizes)), strict=True):
         least, greatest = edges(size).T
         axes.plot(least, color=shade, label=f"M = {size}")
         axes.plot(greatest, color=shade)
-    axes.axhspan(0.5, 1.5, color="0.9")
-    axes.set(xlabel="round", ylabel="extreme eigenvalues", ylim=(0, None))
+    axes.axhspan(0.5, 1.5, color="0.9", label="lemma's interval")
+    axes.set(ylabel="extreme eigenvalues", ylim=(0, None))
+    style.round_axis(axes, 1000)
     style.legend(figure)
     return figure
 
@@ -186,7 +187,7 @@ def pictures() -> None:
             style.apply()
             figure = draw()
             style.settle(figure)
-            figure.savefig(PICTURES / f"{draw.__name__}.png")
+            small_png(figure, PICTURES / f"{draw.__name__}.png")
             plt.close(figure)
 
 

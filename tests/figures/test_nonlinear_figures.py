@@ -225,24 +225,28 @@ FIGURES: dict[str, tuple[Callable[..., xr.Dataset], list[str]]] = {
     "parameter_frontier": (
         frontier,
         [
-            " | Quadratic\n\nfinal regret | ",
+            " | Quadratic\nfinal regret | ",
             " |  | ",
-            "all parameters | Neural\n\nfinal regret | ",
+            "all parameters | Neural\nfinal regret\nminus Greedy's | ",
             "trainable parameters |  | ",
         ],
     ),
     "scalability": (
         lists,
         [
-            " | Quadratic\n\nfinal regret | ",
+            " | Quadratic\nfinal regret | ",
             " |  | ",
-            "actions in the list |X| | Neural\n\nfinal regret | ",
+            "actions in the list |X| | Neural\nfinal regret | ",
             "ensemble size M |  | ",
         ],
     ),
     "laws_ablation": (
         ablation,
-        ["round | cumulative regret | update law", "round |  | reference law", "round |  | perturbation law"],
+        [
+            " |  | update law",
+            "final regret minus that of update coordinate, reference and perturbation sphere |  | reference law",
+            " |  | perturbation law",
+        ],
     ),
     "step_time": (timed, ["round | time per round | Quadratic"]),
 }
@@ -343,7 +347,7 @@ def test_one_seed_has_no_interval(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_line_lies_within_its_panel(name):
     for axes in draw(name, FIGURES[name][0]()).axes:
-        lower, upper = axes.get_ylim()
+        lower, upper = sorted(axes.get_ylim())
         for drawn in axes.get_lines():
             values = np.asarray(drawn.get_ydata(), dtype=float)
             assert lower <= np.nanmin(values), drawn.get_label()
@@ -522,28 +526,30 @@ def test_regret_stands_at_the_counts_of_parameters():
                 sizes = [0] if label == "Greedy" else [2, 8, 32]
                 final = dataset["regret"].sel(environment=environment, agent=agent, ensemble_size=sizes).isel(time=-1)
                 final = final.squeeze(["reference", "perturbation"]).transpose("seed", ...).values
-                np.testing.assert_allclose(line(axes, label).get_ydata(), final.mean(axis=0), rtol=1e-6)
-                expected = [
-                    (place, *interval(values)) for place, values in zip(line(axes, label).get_xdata(), final.T, strict=True)
-                ]
-                np.testing.assert_allclose(bars(axes, label), expected, rtol=1e-5)
+                if environment == "neural":  # of which the difference to Greedy is shown, by seed
+                    final = final - 100 * 5.0 * SEEDS[:, None]
+                np.testing.assert_allclose(line(axes, label).get_ydata(), final.mean(axis=0), rtol=1e-5, atol=1e-3)
+                places = line(axes, label).get_xdata()
+                # of Greedy less itself there is no spread
+                ends = [interval(values) if values.any() else (0, 0) for values in final.T]
+                expected = [(place, *end) for place, end in zip(places, ends, strict=True)]
+                np.testing.assert_allclose(bars(axes, label), expected, rtol=1e-4, atol=1e-3)
             assert axes.get_xscale() == "log"
     assert legend(figure) == ["Ensemble++", "Ensemble+", "EpiNet", "Greedy"], "nobody counts the parameters of LMCTS"
 
 
-def test_points_name_their_ensemble_size_where_there_is_room():
-    total, trainable = draw("parameter_frontier", frontier()).axes[:2]
-    points = {(text.get_text(), tuple(text.xy)) for text in total.texts}
-    sizes, counts = [2, 8, 32], COUNTS[1]["EpiNet"]
-    values = line(total, "EpiNet").get_ydata()
-    assert {(str(size), (count[0], value)) for size, count, value in zip(sizes, counts, values, strict=True)} <= points
-    # no number at Greedy's point, and Ensemble+'s first two are neighbours on the left
-    found = [text.get_text() for text in total.texts]
-    assert found.count("2") == found.count("32") == 3
-    assert found.count("8") == 2
-    assert len(trainable.texts) > 6
-    colours = {mpl.colors.to_rgb(text.get_color()) for text in total.texts}
-    assert colours == {style.COLOURS[label] for label in ("Ensemble++", "Ensemble+", "EpiNet")}
+def test_every_point_of_an_ensemble_names_its_size_and_no_two_names_overlap():
+    dataset = frontier()
+    # all agents at one height, where names would stand on one another
+    dataset["regret"] = dataset["regret"] * 0 + xr.DataArray(TIME, dims="time")
+    figure = draw("parameter_frontier", dataset)
+    for axes in figure.axes:
+        found = [text.get_text() for text in axes.texts]
+        assert [found.count(size) for size in ("2", "8", "32")] == [3, 3, 3]
+        boxes = [text.get_window_extent(figure.canvas.get_renderer()) for text in axes.texts]
+        assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+        colours = {mpl.colors.to_rgb(text.get_color()) for text in axes.texts}
+        assert colours == {style.dark(style.COLOURS[label]) for label in ("Ensemble++", "Ensemble+", "EpiNet")}
 
 
 def test_environments_whose_data_decide_the_dimension_are_left_out():
@@ -553,7 +559,7 @@ def test_environments_whose_data_decide_the_dimension_are_left_out():
         if spec["environment"]["name"] == "neural":
             spec["environment"]["options"] = {"inputs": {"data": "rows.nc"}}
     figure = draw("parameter_frontier", dataset.assign_attrs(specs=json.dumps(specs)))
-    assert [axes.get_ylabel() for axes in figure.axes] == ["Quadratic\n\nfinal regret", ""]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["Quadratic\nfinal regret", ""]
 
 
 # --------------------------------------------------------------------------------------------------------- scalability
@@ -584,7 +590,7 @@ def test_regret_against_the_list_and_against_the_ensemble():
     assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == ["100", "1,000", "10,000"]
     assert [text.get_text() for text in figure.axes[3].get_xticklabels()] == ["2", "8", "32"]
     legends = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes[:2]]
-    assert legends == [["M = 2", "M = 8", "M = 32", "Greedy"], ["|X| = 100", "|X| = 1,000", "|X| = 10,000", "Greedy"]]
+    assert legends == [["M = 2", "M = 8", "M = 32", "Greedy"], ["|X| = 100", "|X| = 1,000", "|X| = 10,000", "dashed: Greedy"]]
 
 
 def test_one_kind_needs_no_name():
@@ -596,36 +602,24 @@ def test_one_kind_needs_no_name():
 
 
 def test_one_law_is_varied_in_each_panel():
-    figure = draw("laws_ablation", ablation())
-    updates, references, perturbations = figure.axes
-    by_reference = {law: 1.0 + 0.2 * place for place, law in enumerate(LAWS)}
-    fixed = by_reference["sphere"]
+    updates, references, perturbations = draw("laws_ablation", ablation()).axes
+    by_reference = {law: 0.2 * (place - list(LAWS).index("sphere")) for place, law in enumerate(LAWS)}
+    fixed = 1.0 + 0.2 * list(LAWS).index("sphere")
     expected = {
-        updates: {"coordinate": fixed, "cube": fixed, "sparse": fixed, "gaussian": 2.0, "sphere": 2.5},
+        updates: {"coordinate": 0, "cube": 0, "sparse": 0, "gaussian": 2.0 - fixed, "sphere": 2.5 - fixed},
         references: by_reference,
-        perturbations: dict.fromkeys(LAWS, fixed),
+        perturbations: dict.fromkeys(LAWS, 0),
     }
     for axes, rates in expected.items():
-        assert sorted(labels(axes)) == sorted(rates)
-        for law, rate in rates.items():
-            np.testing.assert_allclose(line(axes, law).get_ydata(), rate * MEAN * TIME, rtol=1e-6)
+        assert labels(axes) == [text.get_text() for text in axes.get_yticklabels()] == list(LAWS)
+        for row, law in enumerate(LAWS):
+            (place,) = line(axes, law).get_xdata()
+            assert place == pytest.approx(100 * rates[law] * MEAN, abs=1e-4)
+            assert list(line(axes, law).get_ydata()) == [row]
             assert line(axes, law).get_color() == style.LAWS[law][0]
-    assert sorted(legend(figure)) == sorted(LAWS)
-
-
-def test_dashes_of_curves_that_coincide_fill_one_line():
-    updates, references, perturbations = draw("laws_ablation", ablation()).axes
-    assert {line(references, law).get_linestyle() for law in LAWS} == {"-"}
-    assert {line(updates, law).get_linestyle() for law in ("gaussian", "sphere")} == {"-"}
-    for axes, laws in ((updates, ("coordinate", "cube", "sparse")), (perturbations, tuple(LAWS))):
-        # matplotlib keeps (offset, (on, off)) times the line width
-        dashes = [line(axes, law)._dash_pattern for law in laws]
-        width = line(axes, laws[0]).get_linewidth()
-        assert {tuple(pattern) for _, pattern in dashes} == {(5 * width, 5 * width * (len(laws) - 1))}
-        assert sorted(offset / (5 * width) for offset, _ in dashes) == pytest.approx(range(len(laws)))
-        assert {line(axes, law).get_dash_capstyle() for law in laws} == {"butt"}
-    # one band for the line of three, and one for each of the others
-    assert [len(axes.collections) for axes in (updates, references, perturbations)] == [3, 5, 1]
+            (bar,) = [found for found in axes.collections if found.get_segments()[0][0, 1] == row]
+            ends = sorted(100 * rates[law] * np.array([LOWER, UPPER]))
+            assert bar.get_segments()[0][:, 0] == pytest.approx(ends, abs=1e-3)
 
 
 def test_laws_that_did_not_run_are_left_out():
@@ -633,12 +627,7 @@ def test_laws_that_did_not_run_are_left_out():
         agent=["ensemble++", "update-gaussian"], reference=["sphere", "cube"], perturbation=["sphere", "sparse"]
     )
     figure = draw("laws_ablation", dataset)
-    assert [sorted(labels(axes)) for axes in figure.axes] == [
-        ["coordinate", "gaussian"],
-        ["cube", "sphere"],
-        ["sparse", "sphere"],
-    ]
-    assert legend(figure) == list(LAWS)
+    assert [labels(axes) for axes in figure.axes] == [["gaussian", "coordinate"], ["sphere", "cube"], ["sphere", "sparse"]]
 
 
 # ---------------------------------------------------------------------------------------------------------------- time

@@ -98,7 +98,7 @@ def test_laws_of_the_users_stand_behind_the_tables_own(dataset):
     assert [text.get_text() for text in axes.get_yticklabels()] == ["gaussian", "sphere", "laplace"]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["sphere", "N(0, I/M)", "laplace"]
     drawn = regret_by_size.draw(dataset)
-    assert [text.get_text() for text in drawn.axes[2].get_legend().texts] == [
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == [
         "gaussian",
         "sphere",
         "laplace",
@@ -109,9 +109,11 @@ def test_laws_of_the_users_stand_behind_the_tables_own(dataset):
 
 def test_a_law_of_the_users_has_a_look_of_its_own(dataset):
     looks = style.law_looks([*style.LAWS, "laplace", "sparse-4"])
-    assert len({colour for colour, _ in looks.values()}) == len({marker for _, marker in looks.values()}) == 7
+    assert len({colour for colour, _ in looks.values()}) == len({marker for _, marker in looks.values()}) == len(style.LAWS) + 2
     drawn = laws_ablation.draw(dataset)
-    (legend,) = drawn.legends
-    assert [text.get_text() for text in legend.texts] == ["gaussian", "sphere", "N(0, I/M)", "laplace"]
-    assert drawn.axes[0].get_title() == "update law"
-    assert [line.get_label() for line in drawn.axes[0].get_lines()] == ["laplace"]
+    named = {axes.get_title(): [text.get_text() for text in axes.get_yticklabels()] for axes in drawn.axes}
+    assert named == {
+        "update law": ["laplace"],
+        "reference law": ["gaussian", "sphere", "laplace"],
+        "perturbation law": ["sphere", "N(0, I/M)", "laplace"],
+    }

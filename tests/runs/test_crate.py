@@ -148,3 +148,25 @@ def test_what_is_missing_is_said_before_anything_is_written(tmp_path, monkeypatc
     monkeypatch.setitem(sys.modules, "rocrate.rocrate", None)
     with pytest.raises(ResultError, match=r"^publishing needs the package rocrate \(.*\); `make install` installs it$"):
         crate.sources()
+
+
+def test_files_that_are_written_anew_come_and_go(folder):
+    config = read_files(scale="smoke")
+    before = entities(folder)
+    (folder / "README.md").write_text("drawn anew")
+    (folder / FILES[0]).unlink()
+    new = "figures/uci-nonlinear_regret.png"
+    (folder / new).write_text("drawn for the first time")
+    assert [path.name for path, _ in crate.faults(folder / crate.METADATA)] != []
+    crate.renew(config, folder)
+    assert list(crate.faults(folder / crate.METADATA)) == []
+    found = entities(folder)
+    assert found.keys() == before.keys() - {FILES[0]} | {new}
+    assert new in references(found["#publication-2"], "result")
+    assert new not in references(found["#publication-1"], "result")
+    unchanged = found.keys() - {new, "./", "README.md", "#publication-1", "#publication-2", crate.METADATA}
+    assert {name: found[name] for name in unchanged} == {name: before[name] for name in unchanged}
+    content = (folder / crate.METADATA).read_bytes()
+    assert json.loads(content)["@context"][1].keys() == {"sha256"}
+    crate.renew(config, folder)
+    assert (folder / crate.METADATA).read_bytes() == content

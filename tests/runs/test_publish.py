@@ -7,15 +7,15 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import xarray as xr
 
+from ensemblepp.analysis.needs import Had
 from ensemblepp.config.loading import load, read_files
 from ensemblepp.errors import ResultError
 from ensemblepp.runs import crate
 from ensemblepp.runs import publish as module
-from ensemblepp.runs.publish import publish, summary
+from ensemblepp.runs.publish import publish
 from ensemblepp.storage.datasets import write_dataset, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,24 +25,10 @@ RECORD = {"commit": "c", "versions": {}, "python": "3", "seconds": 2.0, "cpu_sec
 RECORD["finished"] = "2026-11-28T12:00:00+0000"
 
 
-def test_a_summary_is_numpys():
-    """4 seeds, 6 times, of which the 2nd and the 6th are kept; one combination was not run."""
-    regret = np.random.default_rng(0).gamma(2.0, size=(2, 4, 6)).astype(np.float32)
-    regret[1] = np.nan
-    dataset = xr.Dataset(
-        {"regret": (("agent", "seed", "time"), regret)},
-        {"agent": ["a", "b"], "seed": range(4), "time": [1, 2, 3, 5, 8, 13], "title": "t", "label": ("agent", ["A", "B"])},
-        {"study": "s", "study_title": "S", "scale": "paper", "horizon": 13, "seeds": 4, "specs": "[]", "codes": "{}"},
-    )
-    made = summary(dataset)
-    assert made["time"].values.tolist() == [2, 13]
-    final, regret = regret[..., -1], regret[..., [1, 5]]
-    np.testing.assert_allclose(made["mean"].sel(agent="a"), regret[0].mean(axis=0), rtol=1e-6)
-    np.testing.assert_allclose(made["standard_error"].sel(agent="a"), regret[0].std(axis=0, ddof=1) / 2, rtol=1e-6)
-    np.testing.assert_allclose(made["median"].sel(agent="a"), np.median(regret[0], axis=0), rtol=1e-6)
-    np.testing.assert_array_equal(made["final_regret"].sel(agent="a"), final[0])
-    assert made.sel(agent="b").to_dataarray().isnull().all()
-    assert (made.sizes["seed"], made.attrs["seeds"]) == (4, 4)
+def stand_in(place: str, dataset: Path, outputs: list[Path]) -> None:
+    """In the place of drawing: what would be drawn of which dataset."""
+    for output in outputs:
+        output.write_text(f"{place} of {dataset.name}")
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -89,12 +75,18 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     monkeypatch.setattr(module, "summary", lambda path: path)
     monkeypatch.setattr(module, "write_dataset", lambda data, path: path.write_text(data))
     monkeypatch.setattr(module, "outdated", lambda config, paths: {"linear": f"{len(list(paths))} datasets seen"})
+    monkeypatch.setattr(module, "read_study", lambda path, *_: (path.read_text(), path)[1])
+    monkeypatch.setattr(module, "had", lambda path: Had({}, {}, {}, True))
+    monkeypatch.setattr(module.figures, "write", stand_in)
     write_json({"moderation": "cost of moderation"}, tmp_path / "logs/smoke/costs.json")
     assert publish(settings, folder) == ["uci"]
     for name in files[:3]:
         assert (folder / name).read_text() == "earlier"
     assert not (folder / files[3]).exists()
     assert (folder / "tables/uci-best_constant.md").read_text() == "now"
+    for suffix in ("pdf", "png"):
+        drawn = folder / f"figures/uci-nonlinear_regret.{suffix}"
+        assert drawn.read_text() == "ensemblepp.figures.nonlinear_regret:draw of uci.nc"
     assert (folder / "claims/ledger.json").read_text() == "ledger"
     provenance = json.loads((folder / "provenance.json").read_text())
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]

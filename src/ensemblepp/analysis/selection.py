@@ -9,7 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from ensemblepp.analysis import needs
+from ensemblepp.analysis import needs, published
 from ensemblepp.errors import ResultError
 from ensemblepp.storage.datasets import read_dataset
 
@@ -60,7 +60,7 @@ def environment_kinds(dataset: xr.Dataset) -> dict[str, str]:
 
 
 def read_study(path: str | Path, title: str, wanted: Mapping[str, Any]) -> xr.Dataset:
-    """A study's dataset from its file, which has what a figure or table needs.
+    """A study's dataset from its file, which has what a figure or table needs; a published one will do (`published`).
 
     Args:
         path: the netCDF file.
@@ -71,6 +71,8 @@ def read_study(path: str | Path, title: str, wanted: Mapping[str, Any]) -> xr.Da
         ResultError: the file is missing or damaged, is no study's dataset, or does not have what is needed.
     """
     dataset = read_dataset(path)
+    if "final_regret" in dataset:
+        dataset = published.restored(dataset)
     if "spec" in dataset.attrs:
         raise ResultError(f"{path}: a run file: {title} is made of a study's dataset, as results/<scale>/datasets/uci.nc")
     expected = {"regret": dataset.data_vars, "title": dataset.coords, "label": dataset.coords, "seed": dataset.dims}
@@ -81,13 +83,14 @@ def read_study(path: str | Path, title: str, wanted: Mapping[str, Any]) -> xr.Da
     for environment in dataset["environment"].values:
         if not dataset["regret"].sel(environment=environment).notnull().any():
             raise ResultError(f"{path}: environment '{environment}' has no run; make the dataset anew")
-    fault = next(needs.unmet(wanted, _had(dataset)), None)
+    fault = next(needs.unmet(wanted, had(dataset)), None)
     if fault:
         raise ResultError(f"{path}: {title} {fault}")
     return dataset
 
 
-def _had(dataset: xr.Dataset) -> needs.Had:
+def had(dataset: xr.Dataset) -> needs.Had:
+    """What a study's dataset has, of all that figures and tables may need."""
     specs = json.loads(dataset.attrs["specs"])
     kinds = {spec["agent"]["name"]: spec["agent"]["kind"] for spec in specs}
     # pairs lie in another agent's runs

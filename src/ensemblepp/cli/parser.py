@@ -223,10 +223,13 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
     command.set_defaults(command=presenting.tune)
 
-    command = commands.add_parser("publish", help="copy what is small of the complete studies to results/paper-scale")
+    command = commands.add_parser("publish", help="what is small of the complete studies to results/paper-scale")
     command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
     command.add_argument(
         "--folder", type=Path, default=Path("results/paper-scale"), help="where to (default results/paper-scale)"
+    )
+    command.add_argument(
+        "--redraw", action="store_true", help="draw the figures there anew from the datasets there; no run is needed"
     )
     command.set_defaults(command=presenting.publish)
 

@@ -98,9 +98,15 @@ def tune(options: argparse.Namespace) -> None:
 
 def publish(options: argparse.Namespace) -> None:
     from ensemblepp.config.loading import read_files
-    from ensemblepp.runs.publish import publish
+    from ensemblepp.runs.publish import publish, redraw
 
-    for study in publish(read_files(scale=options.scale), options.folder):
+    config = read_files(scale=options.scale)
+    if options.redraw:
+        drawn, left = redraw(config, options.folder)
+        for line in (*drawn, *(f"not drawn: {fault}" for fault in left)):
+            print(line)
+        return
+    for study in publish(config, options.folder):
         print(f"{options.folder}: {study}")
 
 

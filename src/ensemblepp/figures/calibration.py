@@ -23,7 +23,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = [str(name) for name in dataset["environment"].values]
     columns = min(3, len(environments))
     rows = -(-len(environments) // columns)
-    figure, panels = plt.subplots(rows, columns, figsize=(min(6.75, 1.9 + 2.6 * columns), 0.5 + 2.4 * rows), squeeze=False)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(style.COLUMN if columns < 3 else style.PAGE, 0.5 + 2.4 * rows), squeeze=False
+    )
     for axes, environment in zip(panels.flat, environments, strict=False):
         for runs, look in style.curves(dataset):
             run = runs.sel(environment=environment)

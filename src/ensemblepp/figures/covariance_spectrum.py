@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ensemblepp.analysis import theory
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
-from ensemblepp.figures import style, theme
+from ensemblepp.figures import style
 
 NEEDS = {"variables": ["tracking_low", "tracking_high"], "environments": ["linear_finite", "linear_sphere"]}
 
@@ -21,7 +21,7 @@ NEEDS = {"variables": ["tracking_low", "tracking_high"], "environments": ["linea
 SHARE = 0.95
 
 ENDS = {"largest": "tracking_high", "smallest": "tracking_low"}
-EXTREMES = dict(zip(ENDS, theme.COLORBLIND[3:1:-1], strict=True))
+EXTREMES = dict(zip(ENDS, (style.COLOURS["ES"], style.COLOURS["Ensemble++"]), strict=True))
 GREY = (0.35, 0.35, 0.35)
 
 
@@ -38,9 +38,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     shades = dict(zip(sizes, style.sequence(len(sizes)), strict=True))
     environments = dataset["environment"].values
     specs = [spec["environment"] for spec in json.loads(dataset.attrs["specs"])]
-    figure, panels = plt.subplots(
-        2, len(environments), figsize=(1.3 + 2.7 * len(environments), 5.2), sharey="row", squeeze=False
-    )
+    figure, panels = plt.subplots(2, len(environments), figsize=(style.PAGE, 4.6), sharey="row", squeeze=False)
     for (above, below), environment in zip(panels.T, environments, strict=True):
         ends = {end: runs[name].sel(environment=environment).clip(min=0) for end, name in ENDS.items()}
         for size in sizes:
@@ -63,7 +61,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             textcoords="offset points",
             ha="right",
             va="top",
-            fontsize=8,
+            fontsize=style.SMALLEST,
             color=GREY,
         )
         above.set_title(str(dataset["title"].sel(environment=environment).values))

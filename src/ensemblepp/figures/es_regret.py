@@ -23,7 +23,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     On the right, dotted lines are medians over seeds: rare runs that never recover carry the means at small M.
     """
     environments = dataset["environment"].values
-    figure, panels = plt.subplots(len(environments), 2, figsize=(8.6, 0.3 + 2.5 * len(environments)), squeeze=False)
+    figure, panels = plt.subplots(len(environments), 2, figsize=(style.PAGE, 0.6 + 1.9 * len(environments)), squeeze=False)
     for (left, right), environment in zip(panels, environments, strict=True):
         _over_time(left, dataset, environment)
         _by_size(right, dataset.isel(time=-1), environment)
@@ -33,8 +33,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         left.set_ylabel("cumulative regret")
         right.set_ylabel("final regret")
         style.round_axis(left, dataset.attrs["horizon"])
-    handles = {text: handle for axes in panels[0] for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-    panels[0, 1].legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1.02, 1))
+    style.legend(figure)
     return figure
 
 

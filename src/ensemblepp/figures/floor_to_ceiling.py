@@ -26,7 +26,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = [str(name) for name in dataset["environment"].values]
     curves = list(style.curves(dataset))
     height = 1.1 + 0.19 * len(curves)
-    figure, panels = plt.subplots(1, len(environments), figsize=(6.75, height), sharex=True, sharey=True, squeeze=False)
+    figure, panels = plt.subplots(1, len(environments), figsize=(style.PAGE, height), sharex=True, sharey=True, squeeze=False)
     lowest, highest = -0.1, 1.1
     for axes, environment in zip(panels[0], environments, strict=True):
         constant = best_constant(dataset, environment).isel(time=-1, drop=True)
@@ -42,15 +42,17 @@ def draw(dataset: xr.Dataset) -> Figure:
             highest = max(highest, np.nanmax([mean, upper]) + 0.05)
             if mean < LOWEST:
                 axes.plot(LOWEST, row, marker="<", color=look["colour"], markersize=5, clip_on=False)
-                axes.annotate(f"{mean:.0%}", (LOWEST, row), (7, 0), textcoords="offset points", va="center", fontsize=7)
+                axes.annotate(
+                    f"{mean:.0%}", (LOWEST, row), (7, 0), textcoords="offset points", va="center", fontsize=style.SMALLEST
+                )
                 continue
             axes.plot(mean, row, marker="o", color=look["colour"], markersize=4.5)
             if np.isfinite(lower):
                 axes.hlines(row, max(lower, LOWEST), upper, color=look["colour"], linewidth=1.4)
         title = str(dataset["title"].sel(environment=environment).values)
-        axes.set_title(textwrap.fill(title, 60 // len(environments)), fontsize=8.5)
+        axes.set_title(textwrap.fill(title, 60 // len(environments)))
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.tick_params(axis="x", labelsize=7.5)
+        axes.tick_params(axis="x", labelsize=style.SMALLEST)
         axes.grid(axis="y", linewidth=0.4, color="0.9")
         axes.set_axisbelow(True)
     first = panels[0, 0]

@@ -28,7 +28,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     agents = list(backbones.pairs(dataset))
     columns = min(2, len(models))
     rows = -(-len(models) // columns)
-    figure, panels = plt.subplots(rows, columns, figsize=(6.75, 0.9 + 2.4 * rows), squeeze=False, sharey=True)
+    figure, panels = plt.subplots(rows, columns, figsize=(style.PAGE, 0.9 + 2.4 * rows), squeeze=False, sharey=True)
     for place, (axes, model) in enumerate(zip(panels.flat, models, strict=False)):
         for position, pair in enumerate(agents):
             size = f", M = {pair.ensemble_size}" if _several(agents, pair) else ""
@@ -38,23 +38,33 @@ def draw(dataset: xr.Dataset) -> Figure:
             ):
                 run = backbones.runs_of(dataset, environment, agent, pair.ensemble_size)
                 look = {"colour": style.colour(pair.label, position), "linestyle": line}
-                style.band(axes, later(run["optimal"] / run["time"]), label=f"{pair.label}{size}, {words}", **look)
+                share = later(run["optimal"] / run["time"])
+                axes.plot(
+                    share["time"],
+                    share.mean("seed"),
+                    color=look["colour"],
+                    label=f"{pair.label}{size}, {words}",
+                    linestyle=line,
+                    linewidth=1.3,
+                )
+                # of three seeds an interval covers most of the panel, so it stands at the end only, beside those of the others
+                style.interval_at_end(axes, share, possible=style.SHARE, **look, linewidth=1)
         shares = [later(moderation.constant_accuracy(dataset, model.tuned, action)).mean("seed") for action in (0, 1)]
         best = max(shares, key=lambda share: float(share[-1]))
         axes.plot(best["time"], best, color=GREY, linestyle=":", linewidth=1.3, label=BEST_CONSTANT)
         if has_ceiling(dataset, model.frozen):
             reached = later(moderation.ceiling_accuracy(dataset, model.frozen))
-            style.band(axes, reached, colour=DARK, label=CEILING, linewidth=1.2, linestyle=(0, (1, 1)))
+            axes.plot(reached["time"], reached.mean("seed"), color=DARK, label=CEILING, linewidth=1.2, linestyle=(0, (1, 1)))
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.set_ylabel("" if place % columns else "accuracy so far")
-        style.round_axis(axes, dataset.attrs["horizon"])
+        style.round_axis(axes, dataset.attrs["horizon"], behind=len(axes.collections))
         axes.set_title(model.title)
     for axes in list(panels.flat)[len(models) :]:
         axes.set_axis_off()
     # intervals of few seeds would leave nothing else
     shown = np.concatenate([line.get_ydata() for axes in panels.flat for line in axes.get_lines()])
     panels[0, 0].set_ylim(max(0, shown.min() - 0.05), min(1.01, shown.max() + 0.05))
-    style.legend_above(figure)
+    style.legend(figure)
     return figure
 
 

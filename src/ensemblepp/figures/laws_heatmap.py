@@ -15,8 +15,11 @@ from ensemblepp.randomness.distributions import in_order
 
 NEEDS = {"agents": ["ts"], "ensembles": True}
 
-#: Up to so many ensemble sizes there is room for a number in every cell.
-NUMBERED = 5
+#: Colours go from a share of TS's regret to its inverse, the same in all figures; beyond are the last ones.
+STRONGEST = 8
+
+#: Blue is less regret than TS, red is more: told apart by all who see colours at all.
+COLOURS = "RdBu_r"
 
 
 def draw(dataset: xr.Dataset) -> Figure:
@@ -29,60 +32,54 @@ def draw(dataset: xr.Dataset) -> Figure:
     ran = final["regret"].sel(agent=agent).dropna("reference", how="all").dropna("perturbation", how="all")
     references, perturbations = (in_order(map(str, ran[role].values)) for role in ("reference", "perturbation"))
     ratio = ran.sel(reference=references, perturbation=perturbations).mean("seed") / yardstick
-    environments, sizes = dataset["environment"].values, ensemble_sizes(final.sel(agent=agent))
+    environments, sizes = dataset["environment"].values, style.few(ensemble_sizes(final.sel(agent=agent)))
 
-    numbered = len(sizes) <= NUMBERED
-    side = 1.95 if numbered else 0.92
     figure, panels = plt.subplots(
         len(environments),
         len(sizes),
-        # cells are square; below the panels the laws' names need an inch
-        figsize=(1.8 + side * len(sizes), 1.15 + side * len(references) / len(perturbations) * len(environments)),
-        # the layout for cells of a fixed shape; the plain one may cut off what stands above them
-        layout="compressed",
+        # a row of cells is a line of type high; below the panels stand the laws' names
+        figsize=(style.PAGE, 1.35 + (0.15 + 0.15 * len(references)) * len(environments)),
         squeeze=False,
         sharex=True,
         sharey=True,
     )
-    shown = ratio.sel(ensemble_size=sizes).values
-    norm = LogNorm(vmin=min(1.0, float(np.nanmin(shown))), vmax=max(2.0, float(np.nanmax(shown))))
+    norm = LogNorm(vmin=1 / STRONGEST, vmax=STRONGEST)
     for row, environment in enumerate(environments):
         for column, size in enumerate(sizes):
             axes = panels[row, column]
-            cells = ratio.sel(environment=environment, ensemble_size=size).transpose("reference", "perturbation")
+            cells = ratio.sel(environment=environment, ensemble_size=size).transpose("reference", "perturbation").values
             sns.heatmap(
-                cells.values,
+                cells,
                 ax=axes,
                 norm=norm,
-                cmap="cividis",
-                annot=numbered,
-                fmt=".1f",
-                annot_kws={"size": 7},
+                cmap=COLOURS,
+                annot=np.vectorize(_short)(cells),
+                fmt="",
+                annot_kws={"size": style.SMALLEST},
                 cbar=False,
-                square=True,
-                linewidths=0.4 if numbered else 0.2,
+                linewidths=0.3,
                 xticklabels=[style.LAW_LABELS.get(law, law) for law in perturbations],
                 yticklabels=references,
             )
-            axes.tick_params(length=0, labelsize=7 if numbered else 6.5, pad=1)
+            axes.tick_params(length=0, pad=1)
             axes.tick_params(axis="x", labelrotation=90)
             axes.tick_params(axis="y", labelrotation=0)
             if row == 0:
-                axes.set_title(f"M = {size}", fontsize=10 if numbered else 9)
-        title = str(dataset["title"].sel(environment=environment).values)
-        if not numbered:
-            title = title.replace(", ", ",\n")
-        panels[row, 0].set_ylabel(f"{title}\n\nreference", fontsize=8 if numbered else 7)
+                axes.set_title(f"M = {size}")
+        title = str(dataset["title"].sel(environment=environment).values).replace(", ", ",\n")
+        panels[row, 0].set_ylabel(title, fontsize=style.SMALLEST)
     for axes in panels[-1]:
-        axes.set_xlabel("perturbation", fontsize=8 if numbered else 7)
-    mappable = plt.cm.ScalarMappable(norm=norm, cmap="cividis")
-    bar = figure.colorbar(mappable, ax=panels, shrink=0.7 if numbered else 0.9, pad=0.015)
-    low = side * len(environments) < 2
-    bar.set_label("mean final\nregret / TS" if low else "mean final regret / TS", fontsize=8 if low else 9)
-    # a low bar, one row of small panels, has room for every other number
-    ticks = (0.5, 1, 2, 5, 10, 20, 50, 100) if low else (0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-    ticks = [tick for tick in ticks if norm.vmin <= tick <= norm.vmax]
-    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    bar.ax.tick_params(labelsize=7 if low else 8)
+        axes.set_xlabel("perturbation")
+    figure.supylabel("reference")
+    mappable = plt.cm.ScalarMappable(norm=norm, cmap=COLOURS)
+    bar = figure.colorbar(mappable, ax=panels, orientation="horizontal", location="top", extend="both", aspect=50, shrink=0.6)
+    bar.set_label("mean final regret / TS")
+    ticks = [STRONGEST ** (place / 3) for place in range(-3, 4)]
+    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in np.round(ticks, 3)])
     bar.minorticks_off()
     return figure
+
+
+def _short(ratio: float) -> str:
+    """With two digits, three from 100 on; nothing where nothing ran."""
+    return "" if np.isnan(ratio) else f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"

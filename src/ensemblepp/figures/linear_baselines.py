@@ -27,25 +27,35 @@ def draw(dataset: xr.Dataset) -> Figure:
     single = [name for name in runs if name not in ensembles]
     shown = sorted({size for name in ensembles for size in sizes[name]})
     environments = dataset["environment"].values
-    figure, panels = plt.subplots(1, len(environments), figsize=(1.9 + 2.5 * len(environments), 3.4), squeeze=False)
-    for axes, environment in zip(panels[0], environments, strict=True):
-        for place, name in enumerate(single):
-            regret, look = runs[name]["regret"].sel(environment=environment, ensemble_size=0), _look(runs[name], place)
+    columns = min(len(environments), 2 if len(environments) % 2 == 0 else 3)
+    rows = -(-len(environments) // columns)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(style.COLUMN if columns < 3 else style.PAGE, 0.7 + 2.0 * rows), squeeze=False
+    )
+    for place, (axes, environment) in enumerate(zip(panels.flat, environments, strict=False)):
+        for position, name in enumerate(single):
+            regret, look = runs[name]["regret"].sel(environment=environment, ensemble_size=0), _look(runs[name], position)
             style.level(axes, regret, **look, linestyle=LINES.get(look["label"], "-"))
-        for place, name in enumerate(ensembles):
+        for position, name in enumerate(ensembles):
             style.interval_line(
                 axes,
                 # side by side, so that their intervals can be seen
-                np.array(sizes[name]) * 2 ** (0.12 * (place - (len(ensembles) - 1) / 2)),
+                np.array(sizes[name]) * 2 ** (0.12 * (position - (len(ensembles) - 1) / 2)),
                 runs[name]["regret"].sel(environment=environment, ensemble_size=sizes[name]),
-                **_look(runs[name], place),
-                marker=MARKERS[place % len(MARKERS)],
+                **_look(runs[name], position),
+                marker=MARKERS[position % len(MARKERS)],
             )
         style.size_axis(axes, shown)
         style.regret_axis(axes)
-        axes.set_title(_two_lines(str(dataset["title"].sel(environment=environment).values)), fontsize=9)
-    panels[0, 0].set_ylabel("final regret")
-    panels[0, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+        axes.set_title(_two_lines(str(dataset["title"].sel(environment=environment).values)))
+        if place + columns < len(environments):
+            axes.set_xlabel("")
+        if place % columns == 0:
+            axes.set_ylabel("final regret")
+    free = list(panels.flat)[len(environments) :]
+    for axes in free:
+        axes.set_axis_off()
+    style.legend(figure)
     return figure
 
 

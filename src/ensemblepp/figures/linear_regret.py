@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import matplotlib.pyplot as plt
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
@@ -11,9 +14,12 @@ from ensemblepp.figures import style
 
 NEEDS = {"ensembles": True}
 
+#: Share of the rounds that the axis of regret leaves out at the start.
+START = 0.02
+
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """Columns are environments, rows are the agents with an ensemble; the dark line is TS in every panel."""
+    """Columns are environments, rows are the agents with an ensemble, at four of its sizes; the dark line is TS everywhere."""
     agents = [str(name) for name in dataset["agent"].values]
     runs = {name: agent_runs(dataset, name) for name in agents}
     ensembles = [name for name in agents if ensemble_sizes(runs[name]) != [0]]
@@ -22,33 +28,46 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure, panels = plt.subplots(
         len(ensembles),
         len(environments),
-        # a single panel is wider than its legend
-        figsize=(1.0 + max(2.6 * len(environments), 4.4), 0.4 + 2.2 * len(ensembles)),
+        figsize=(style.COLUMN if len(environments) < 3 else style.PAGE, 0.4 + 1.75 * len(ensembles)),
         sharex=True,
         sharey="col",
         squeeze=False,
     )
+    named: dict[Axes, list[tuple[float, str, tuple[float, ...]]]] = {axes: [] for axes in panels.flat}
     for column, environment in enumerate(environments):
         for row, name in enumerate(ensembles):
             axes = panels[row, column]
             label = str(runs[name]["label"].values)
-            sizes = ensemble_sizes(runs[name])
-            for size, text, shade in style.by_size(label, sizes):
+            for size, text, shade in style.by_size(label, style.few(ensemble_sizes(runs[name]))):
                 curve = runs[name]["regret"].sel(environment=environment, ensemble_size=size)
-                style.band(axes, curve, colour=shade, label=text)
+                style.band(axes, curve, colour=shade, label=text, linewidth=1.3)
+                named[axes].append((float(curve.isel(time=-1).mean()), f"M = {size}", style.dark(shade)))
             for position, reference in enumerate(references):
                 label = str(runs[reference]["label"].values)
                 curve = runs[reference]["regret"].sel(environment=environment, ensemble_size=0)
-                style.band(axes, curve, colour=style.colour(label, position), label=label, linestyle="--")
+                colour = style.colour(label, position)
+                style.band(axes, curve, colour=colour, label=label, linestyle="--", linewidth=1.3)
+                named[axes].append((float(curve.isel(time=-1).mean()), label, colour))
             if row == 0:
                 axes.set_title(str(dataset["title"].sel(environment=environment).values))
             if column == 0:
-                axes.set_ylabel("cumulative regret")
+                axes.set_ylabel(f"{_lines(str(runs[name]['label'].values))}\ncumulative regret")
             style.round_axis(axes, dataset.attrs["horizon"])
             if row < len(ensembles) - 1:
                 axes.set_xlabel("")
-        # only now: a limit that is set stays, and the rows of a column share theirs
-        panels[0, column].set_ylim(bottom=0)
-    for row in range(len(ensembles)):
-        panels[row, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+        style.regret_axis(panels[0, column])
+        panels[0, column].set_ylim(bottom=_lowest(panels[:, column]))
+    for axes, of_panel in named.items():
+        style.ends(axes, of_panel)
     return figure
+
+
+def _lines(label: str) -> str:
+    """A panel is lower than the label of a variant is long."""
+    return label.replace(" (", "\n(")
+
+
+def _lowest(panels: Sequence[Axes]) -> float:
+    """Where the axis of a column begins: the least regret after a fiftieth of the rounds, before which all agents are alike."""
+    lines = [line.get_xydata() for axes in panels for line in axes.get_lines()]
+    return min(float(line[line[:, 0] >= START * line[-1, 0], 1].min()) for line in lines) / 1.2

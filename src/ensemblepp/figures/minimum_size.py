@@ -1,4 +1,4 @@
-"""Ensemble size at which Ensemble++ matches TS, by d and number of actions (paper, Figure 2b), and the excess behind it."""
+"""Ensemble size at which Ensemble++ matches TS, by d and number of actions (paper, Figure 2b)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.analysis.statistics import TOLERANCE, excess_over_yardstick, minimum_size
@@ -29,55 +28,40 @@ RULES = {
 
 MARKERS = "osD^v"
 
-#: The axis of the excess is linear up to here and logarithmic beyond.
-LINEAR = 0.1
-
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """Above: M by the paper's rule and by the one-sided rule against d, a line for each number of actions.
+    """M by the paper's rule and by the one-sided rule against d, a line for each number of actions.
 
-    Below: for every environment, mean excess over TS per round against M, with the tolerance and the M that the rules give.
     Of several agents with an ensemble the first is shown.
     """
-    runs = {str(name): ensemble_sizes(agent_runs(dataset[["regret"]].isel(time=-1), name)) for name in dataset["agent"].values}
-    agent, sizes = next((name, sizes) for name, sizes in runs.items() if sizes != [0])
-    label = str(dataset["label"].sel(agent=agent).values)
-    excess = (excess_over_yardstick(dataset, agent) / dataset.attrs["horizon"]).sel(ensemble_size=sizes)
-    excess = excess.transpose("seed", "environment", "ensemble_size").dropna("seed")
-    options = {spec["environment"]["name"]: spec["environment"]["options"] for spec in json.loads(dataset.attrs["specs"])}
+    label, sizes, excess = excesses(dataset)
+    options = options_of(dataset)
     chosen = {rule: np.stack(minimum_size(excess.values, rule), axis=-1) for rule in RULES}
-    # rows of panels: numbers of actions; columns: dimensions
-    order = sorted(range(excess.sizes["environment"]), key=lambda place: _factors(options, excess, place))
-    columns = len({_factors(options, excess, place)[1] for place in order})
-    rows = -(-len(order) // columns)
-
-    figure = plt.figure(figsize=(max(7.4, 0.9 + 1.75 * columns), 3.7 + 1.65 * rows))
-    above, below = figure.subfigures(2, 1, height_ratios=(3.0, 0.7 + 1.65 * rows))
-    for axes, (rule, (name, asked, _)) in zip(above.subplots(1, 2, sharey=True), RULES.items(), strict=True):
-        _sizes_by_dimension(axes, [_factors(options, excess, place) for place in order], chosen[rule][order], sizes)
-        axes.set_title(f"{name}: {asked}", fontsize=9)
-    above.axes[0].set_ylabel(f"M at which {label} matches TS")
-    above.axes[1].legend(loc="upper left", bbox_to_anchor=(1.02, 1))
-    panels = below.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axes, place in zip(panels.flat, order, strict=False):
-        _excess_by_size(axes, excess.isel(environment=place), sizes, label)
-        for rule, (name, _, ring) in RULES.items():
-            if (position := chosen[rule][place, 0]) < len(sizes):
-                mean = excess.isel(environment=place, ensemble_size=position).mean()
-                axes.plot(sizes[position], mean, ring, color="black", fillstyle="none", markersize=8, label=f"M, {name}")
-        axes.set_title(str(dataset["title"].sel(environment=excess["environment"].values[place]).values), fontsize=8)
-        if axes not in panels[-1]:
-            axes.set_xlabel("")
-    for axes in panels.flat[len(order) :]:
-        axes.remove()
-    below.supylabel("excess over TS per round", fontsize=9)
-    # a rule may have no M in some panel
-    handles = {text: handle for axes in panels.flat for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-    below.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+    places = range(excess.sizes["environment"])
+    figure, panels = plt.subplots(1, 2, figsize=(style.PAGE, 2.9), sharey=True)
+    for axes, (rule, (name, asked, _)) in zip(panels, RULES.items(), strict=True):
+        _sizes_by_dimension(axes, [factors(options, excess, place) for place in places], chosen[rule], sizes)
+        axes.set_title(f"{name}: {asked}")
+    panels[0].set_ylabel(f"M at which {label}\nmatches TS")
+    style.legend(figure)
     return figure
 
 
-def _factors(options: dict[str, dict[str, Any]], excess: xr.DataArray, place: int) -> tuple[float, int]:
+def excesses(dataset: xr.Dataset) -> tuple[str, list[int], xr.DataArray]:
+    """Label and ensemble sizes of the first agent with an ensemble, and its excess per round (seed, environment, M)."""
+    runs = {str(name): ensemble_sizes(agent_runs(dataset[["regret"]].isel(time=-1), name)) for name in dataset["agent"].values}
+    agent, sizes = next((name, sizes) for name, sizes in runs.items() if sizes != [0])
+    excess = (excess_over_yardstick(dataset, agent) / dataset.attrs["horizon"]).sel(ensemble_size=sizes)
+    excess = excess.transpose("seed", "environment", "ensemble_size").dropna("seed")
+    return str(dataset["label"].sel(agent=agent).values), sizes, excess
+
+
+def options_of(dataset: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """The options of every environment."""
+    return {spec["environment"]["name"]: spec["environment"]["options"] for spec in json.loads(dataset.attrs["specs"])}
+
+
+def factors(options: dict[str, dict[str, Any]], excess: xr.DataArray, place: int) -> tuple[float, int]:
     """(number of actions, d) of an environment; a compact set has infinitely many."""
     of = options[str(excess["environment"].values[place])]
     return of.get("actions", np.inf), of["dimension"]
@@ -88,7 +72,7 @@ def _sizes_by_dimension(axes: Axes, factors: list[tuple[float, int]], chosen: np
     never = 2 * sizes[-1]
     scale = np.array([*sizes, never])
     dimensions, counts = (sorted({factor[kind] for factor in factors}) for kind in (1, 0))
-    colours = sns.color_palette("flare", len(counts))
+    colours = style.sequence(len(counts))
     for line, (count, colour) in enumerate(zip(counts, colours, strict=True)):
         places = [place for place, factor in enumerate(factors) if factor[0] == count]
         beside = np.array([factors[place][1] for place in places]) * 2 ** (0.08 * (line - (len(counts) - 1) / 2))
@@ -113,16 +97,3 @@ def _sizes_by_dimension(axes: Axes, factors: list[tuple[float, int]], chosen: np
     axes.set_yticks([*ticks, never], labels=[*map(str, ticks), f"> {sizes[-1]}"])
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_ylim(sizes[0] / 1.2, never * 1.4)
-
-
-def _excess_by_size(axes: Axes, excess: xr.DataArray, sizes: list[int], label: str) -> None:
-    """Mean excess per round and its interval, and the tolerance."""
-    axes.axhspan(-TOLERANCE, TOLERANCE, color=GREY, alpha=0.25, linewidth=0, label=f"± {TOLERANCE:g}")
-    axes.axhline(0, color=style.colour("TS"), linewidth=0.8)
-    style.interval_line(axes, sizes, excess, colour=style.colour(label), label=label, linewidth=1, markersize=2.5)
-    style.size_axis(axes, sizes)
-    axes.set_yscale("symlog", linthresh=LINEAR)
-    ticks = [10.0**power for power in range(-1, 3)]
-    axes.yaxis.set_major_locator(FixedLocator([*(-tick for tick in ticks), 0, *ticks]))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_locator(NullLocator())

@@ -25,33 +25,41 @@ START = 0.02
 def draw(dataset: xr.Dataset) -> Figure:
     """Per environment: share of right decisions so far, and reward gained over the best constant action, by seed."""
     environments = dataset["environment"].values
-    figure, panels = plt.subplots(len(environments), 2, figsize=(6.75, 0.9 + 2.2 * len(environments)), squeeze=False)
+    figure, panels = plt.subplots(len(environments), 2, figsize=(style.PAGE, 0.9 + 2.2 * len(environments)), squeeze=False)
+    curves = list(style.curves(dataset))
+    crowded = len(curves) > style.BANDS
     for (left, right), environment in zip(panels, environments, strict=True):
         constant = best_constant(dataset, environment)
-        for runs, look in style.curves(dataset):
+        for runs, look in curves:
             run = runs.sel(environment=environment)
             if not run["regret"].notnull().any():
                 continue
-            style.band(left, later(moderation.accuracy(dataset, environment, run["regret"], run["optimal"])), **look)
-            style.band(right, constant - run["regret"], **look)
+            style.curve(
+                left,
+                later(moderation.accuracy(dataset, environment, run["regret"], run["optimal"])),
+                crowded=crowded,
+                possible=style.SHARE,
+                **look,
+            )
+            style.curve(right, constant - run["regret"], crowded=crowded, possible=style.ANY, **look)
         for action, line in enumerate(("--", ":")):
             word = moderation.wording(dataset, environment).actions[action]
             share = later(moderation.constant_accuracy(dataset, environment, action)).mean("seed")
             left.plot(share["time"], share, color=GREY, linestyle=line, linewidth=1.2, label=f"always {word}")
         right.axhline(0, color=GREY, linewidth=1.2, linestyle="-.", label=BEST_CONSTANT)
         if has_ceiling(dataset, environment):
-            reached = {"colour": DARK, "label": CEILING, "linewidth": 1.2, "linestyle": (0, (1, 1))}
-            style.band(left, later(moderation.ceiling_accuracy(dataset, environment)), **reached)
-            style.band(right, constant - dataset["ceiling_regret"].sel(environment=environment), **reached)
+            reached = {"crowded": crowded, "colour": DARK, "label": CEILING, "linewidth": 1.2, "linestyle": (0, (1, 1))}
+            style.curve(left, later(moderation.ceiling_accuracy(dataset, environment)), possible=style.SHARE, **reached)
+            style.curve(right, constant - dataset["ceiling_regret"].sel(environment=environment), possible=style.ANY, **reached)
         shown = np.concatenate([line.get_ydata() for line in left.get_lines()])
         left.set_ylim(max(0, shown.min() - 0.05), min(1.01, shown.max() + 0.05))
         left.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         left.set_ylabel("accuracy so far")
         right.set_ylabel("reward over best constant")
         for axes in (left, right):
-            style.round_axis(axes, dataset.attrs["horizon"])
+            style.round_axis(axes, dataset.attrs["horizon"], behind=len(axes.collections) if crowded else 0)
             axes.set_title(str(dataset["title"].sel(environment=environment).values))
-    style.legend_above(figure)
+    style.legend(figure)
     return figure
 
 

@@ -36,7 +36,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     """The steps of a round for the study's first environment and its first Ensemble++."""
     environment = str(dataset["environment"].values[0])
     agent = next(name for name in map(str, dataset["agent"].values) if _is_ensemblepp(dataset, name))
-    figure, axes = plt.subplots(figsize=(6.75, 2.75))
+    figure, axes = plt.subplots(figsize=(style.PAGE, 2.75))
     axes.set_axis_off()
     axes.set_xlim(-0.5, 100.5)
     axes.set_ylim(-0.5, 39.5)
@@ -118,7 +118,7 @@ def _box(axes: Axes, box: Box, colour: tuple[float, ...]) -> None:
     middle = box.left + box.width / 2
     axes.text(middle, box.bottom + box.height - 2.6, box.title, ha="center", va="center", fontsize=8.5, fontweight="bold")
     for row, line in enumerate(box.lines):
-        axes.text(middle, box.bottom + box.height - 6.3 - 3.3 * row, line, ha="center", va="center", fontsize=7)
+        axes.text(middle, box.bottom + box.height - 6.3 - 3.3 * row, line, ha="center", va="center", fontsize=style.SMALLEST)
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:

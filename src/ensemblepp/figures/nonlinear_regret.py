@@ -23,31 +23,35 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = [str(name) for name in dataset["environment"].values]
     columns = 2 if len(environments) == 4 else min(3, len(environments))
     rows = -(-len(environments) // columns)
-    figure, panels = plt.subplots(rows, columns, figsize=(1.9 + 2.5 * columns, 0.4 + 2.3 * rows), squeeze=False)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(style.COLUMN if columns < 3 else style.PAGE, 0.6 + 1.75 * rows), squeeze=False
+    )
     curves = list(style.curves(dataset))
+    crowded = len(curves) > style.BANDS
     kinds = environment_kinds(dataset)
     accuracy = [kinds[name] == "moderation" for name in environments]
     for place, (axes, environment) in enumerate(zip(panels.flat, environments, strict=False)):
+        shared = {"crowded": crowded, "possible": style.SHARE if accuracy[place] else style.REGRET}
         for runs, look in curves:
             run = runs.sel(environment=environment)
             if run["regret"].notnull().any():
                 shown = run["regret"]
                 if accuracy[place]:
                     shown = later(moderation.accuracy(dataset, environment, run["regret"], run["optimal"]))
-                style.band(axes, shown, **look)
+                style.curve(axes, shown, **shared, **look)
         if "constant_regret" in dataset and dataset["constant_regret"].sel(environment=environment).notnull().any():
             constant = (_constant_accuracy if accuracy[place] else best_constant)(dataset, environment)
-            style.band(axes, constant, colour=GREY, label=BEST_CONSTANT, linestyle=":", linewidth=1.3)
+            style.curve(axes, constant, colour=GREY, label=BEST_CONSTANT, linestyle=":", linewidth=1.3, **shared)
         if has_ceiling(dataset, environment):
             ceiling = dataset["ceiling_regret"].sel(environment=environment)
             if accuracy[place]:
                 ceiling = later(moderation.ceiling_accuracy(dataset, environment))
-            style.band(axes, ceiling, colour=DARK, label=CEILING, linestyle=(0, (1, 1)), linewidth=1.3)
+            style.curve(axes, ceiling, colour=DARK, label=CEILING, linestyle=(0, (1, 1)), linewidth=1.3, **shared)
         _accuracy_axis(axes) if accuracy[place] else _regret_axis(axes)
         # said again only where it is another
         if place % columns and accuracy[place] == accuracy[place - 1]:
             axes.set_ylabel("")
-        style.round_axis(axes, dataset.attrs["horizon"])
+        style.round_axis(axes, dataset.attrs["horizon"], behind=len(axes.collections) if crowded else 0)
         if place + columns < len(environments):
             axes.set_xlabel("")
         axes.set_title(str(dataset["title"].sel(environment=environment).values))

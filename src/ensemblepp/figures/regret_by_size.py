@@ -31,7 +31,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure, panels = plt.subplots(
         len(environments),
         len(columns),
-        figsize=(1.6 + 1.9 * len(columns), 0.6 + 2.1 * len(environments)),
+        figsize=(style.PAGE, 0.9 + 1.5 * len(environments)),
         sharex=True,
         sharey="row",
         squeeze=False,
@@ -51,14 +51,18 @@ def draw(dataset: xr.Dataset) -> Figure:
                 style.level(axes, yardstick, colour=style.colour("TS"), label="TS", linestyle="--")
             style.size_axis(axes, sizes)
             if axes in panels[0]:
-                axes.set_title(", ".join(style.LAW_LABELS.get(law, law) for law in laws), fontsize=9)
+                axes.set_title(", ".join(style.LAW_LABELS.get(law, law) for law in laws))
             if axes not in panels[-1]:
                 axes.set_xlabel("")
         style.regret_axis(row[0])
-        row[0].set_ylabel(f"{dataset['title'].sel(environment=environment).values}\n\nfinal regret")
-    figure.suptitle("perturbation law", fontsize=10)
-    panels[0, -1].legend(title="reference law", alignment="left", loc="upper left", bbox_to_anchor=(1.02, 1))
+        row[0].set_ylabel(f"{_two_lines(dataset['title'].sel(environment=environment).values)}\nfinal regret")
+    style.legend(figure, title="lines: reference law, panels: perturbation law")
     return figure
+
+
+def _two_lines(title: str) -> str:
+    """A panel is lower than most titles are long."""
+    return str(title).replace(", ", ",\n", 1)
 
 
 def _columns(regret: xr.DataArray) -> list[list[str]]:

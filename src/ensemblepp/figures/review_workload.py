@@ -22,7 +22,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure, panels = plt.subplots(
         len(environments),
         len(curves),
-        figsize=(6.75, 0.9 + 2.1 * len(environments)),
+        figsize=(style.PAGE, 0.9 + 2.1 * len(environments)),
         sharex=True,
         sharey="row",
         squeeze=False,
@@ -39,12 +39,12 @@ def draw(dataset: xr.Dataset) -> Figure:
                     axes, reviews(dataset, environment, missed), colour=colour, label=name, linestyle=line, linewidth=1.3
                 )
             accuracy = float(1 - missed.mean() / dataset.attrs["horizon"])
-            axes.set_title(f"{look['label']}\naccuracy {accuracy:.1%}", fontsize=8.5)
+            axes.set_title(f"{look['label']}\naccuracy {accuracy:.1%}")
             style.round_axis(axes, dataset.attrs["horizon"])
         style.linear_axis(row[0])
         title = str(dataset["title"].sel(environment=environment).values)
-        row[0].set_ylabel("posts reviewed so far" if len(environments) == 1 else f"{title}\n\nposts reviewed so far")
+        row[0].set_ylabel("posts reviewed so far" if len(environments) == 1 else f"{title}\nposts reviewed so far")
     for axes in panels[:-1].flat:
         axes.set_xlabel("")
-    style.legend_above(figure)
+    style.legend(figure, first=[*(str(look["label"]) for _, look in curves), "random review", "fixed threshold"])
     return figure

@@ -30,7 +30,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     rows = sorted(kinds.values(), key=lambda names: min(map(list(dataset["environment"].values).index, names)))
     final = dataset[["regret"]].isel(time=-1)
     runs = [agent_runs(final, name) for name in dataset["agent"].values]
-    figure, panels = plt.subplots(len(rows), 2, figsize=(8.6, 0.6 + 2.6 * len(rows)), sharex="col", sharey="row", squeeze=False)
+    figure, panels = plt.subplots(
+        len(rows), 2, figsize=(style.PAGE, 0.6 + 2.0 * len(rows)), sharex="col", sharey="row", squeeze=False
+    )
     for (left, right), environments in zip(panels, rows, strict=True):
         lengths = np.array([specs[name]["options"]["candidates"] for name in environments])
         for of_agent in runs:
@@ -43,7 +45,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         style.size_axis(right, sorted({size for of_agent in runs for size in ensemble_sizes(of_agent) if size}))
         style.regret_axis(left)
         title = min((str(title) for title in dataset["title"].sel(environment=environments).values), key=len)
-        left.set_ylabel(f"{title}\n\nfinal regret" if len(rows) > 1 else "final regret")
+        left.set_ylabel(f"{title}\nfinal regret" if len(rows) > 1 else "final regret")
     panels[-1, 0].set_xlabel("actions in the list |X|")
     for axes in panels[:-1, 1]:
         axes.set_xlabel("")
@@ -68,7 +70,7 @@ def _against_size(axes: Axes, runs: xr.Dataset, lengths: np.ndarray) -> None:
         regret = runs["regret"].isel(environment=place).sel(ensemble_size=sizes)
         if sizes == [0]:
             # one entry of the legend says what dashes are
-            text = label if place == len(lengths) - 1 else None
+            text = f"dashed: {label}" if place == len(lengths) - 1 else None
             axes.axhline(float(regret.mean()), color=shade, linewidth=1, linestyle="--", label=text)
         else:
             beside = np.array(sizes) * 1.06 ** _from_middle(place, len(lengths))

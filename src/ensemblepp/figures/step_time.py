@@ -28,7 +28,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     blocks = dataset.sel(seed=first)
     together = dataset.sizes["seed"] // len(first)
     environments = dataset["environment"].values
-    figure, panels = plt.subplots(1, len(environments), figsize=(1.9 + 2.9 * len(environments), 2.8), squeeze=False)
+    figure, panels = plt.subplots(
+        1, len(environments), figsize=(style.COLUMN if len(environments) < 3 else style.PAGE, 2.6), squeeze=False
+    )
     for axes, environment in zip(panels[0], environments, strict=True):
         for runs, look in style.curves(blocks):
             seconds = runs["seconds"].sel(environment=environment)

@@ -4,53 +4,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes
 from ensemblepp.analysis.statistics import mean_interval
 from ensemblepp.figures import theme
 
-_PALETTE = theme.COLORBLIND
-#: Of Paul Tol's "muted" scheme, for when the palette above is used up.
-_INDIGO, _WINE, _TEAL, _OLIVE, _ROSE, _PURPLE = map(to_rgb, ("#332288", "#882255", "#44AA99", "#999933", "#CC6677", "#AA4499"))
+#: Widths in inches: of the text of a conference's page, and of a page that is used to its edges. Nothing is wider.
+COLUMN, PAGE = 5.5, 6.75
 
-#: Of Paul Tol's "vibrant" and CARTO's "bold" schemes and of ColorBrewer's "BrBG", for the neural agents.
-_ORANGE, _JADE, _RED, _CYAN, _VIOLET, _LIME, _FOREST, _BROWN, _SAND = map(
-    to_rgb, ("#EE7733", "#009988", "#CC3311", "#33BBEE", "#7F3C8D", "#80BA5A", "#1B6E3C", "#8C510A", "#DFA968")
-)
+#: Points of the smallest type.
+SMALLEST = 7
 
-#: Agents that several figures share keep their colour everywhere; others take the free ones in order. Relatives stand beside
-#: each other: inflated agents are lighter, the classical ensemble sampling is redder, epsilon-greedy is a darker greedy.
+#: No interval reaches out of what is possible: regret is never negative, a share of rounds is between 0 and 1.
+REGRET, SHARE, ANY = (0.0, np.inf), (0.0, 1.0), (-np.inf, np.inf)
+
+#: Up to so many curves in a panel have bands; of more, intervals stand side by side behind the last round.
+BANDS = 4
+
+#: How far apart these are, as a share of the rounds.
+BESIDE = 0.025
+
+#: Agents that several figures share keep their colour everywhere; others take the free ones in order. With those of the laws
+#: and the free ones these are one palette, of which every pair is told apart, with a deuteranope's eyes too (tested).
 COLOURS = {
-    "TS": (0.15, 0.15, 0.15),
-    "TS (inflated)": _PALETTE[7],
-    "Ensemble++": _PALETTE[0],
-    "Ensemble++ (inflated)": _PALETTE[9],
-    "Ensemble++ (exact subspace)": _INDIGO,
-    "ES": _PALETTE[1],
-    "ES (independent members)": _PALETTE[3],
-    "RRLS": _PALETTE[5],
-    "LinUCB": _PALETTE[2],
-    "Greedy": _PALETTE[4],
-    "Ensemble+": _ORANGE,
-    "EpiNet": _JADE,
-    "LMCTS": _RED,
-    "ε-greedy": _VIOLET,
-    "Bootstrap": _LIME,
-    "MC dropout": _CYAN,
-    "NeuralLinear": _FOREST,
-    "NeuralUCB": _BROWN,
-    "NeuralTS": _SAND,
+    label: to_rgb(code)
+    for label, code in {
+        "TS": "#1A1A1A",
+        "TS (inflated)": "#5B8080",
+        "Ensemble++": "#0173B2",
+        "Ensemble++ (inflated)": "#6DA4ED",
+        "Ensemble++ (exact subspace)": "#2400B6",
+        "ES": "#DE8F05",
+        "ES (independent members)": "#DB4900",
+        "RRLS": "#806D5B",
+        "LinUCB": "#49A492",
+        "Greedy": "#CC78BC",
+        "Ensemble+": "#B61200",
+        "EpiNet": "#126D5B",
+        "LMCTS": "#49B65B",
+        "ε-greedy": "#A41280",
+        "Bootstrap": "#EDC824",
+        "MC dropout": "#24DBFF",
+        "NeuralLinear": "#493700",
+        "NeuralUCB": "#B68080",
+        "NeuralTS": "#FFB692",
+    }.items()
 }
-_OTHERS = [_WINE, _TEAL, _OLIVE, _ROSE, _PURPLE, _PALETTE[6], _PALETTE[8]]
+#: For agents of the user's.
+FREE = [to_rgb(code) for code in ("#6D1237", "#374992", "#49375B", "#C8C8DB")]
 
 #: Agents of the paper have solid lines. Dashes tell apart what it leaves out, as many at once as colours alone do not.
 _LINES = {
@@ -68,18 +80,18 @@ _VARIANTS = {" (released)": "--", " (repaired)": "-.", " (tuned)": (0, (5, 1.2))
 #: Labels that differ in a number only, such as "C = 500" and "prior scale 0.1".
 _NUMBERED = re.compile(r".* ([\d,.]+)")
 
-#: Laws of the reference, with the marker that tells them apart in print: (colour, marker). The pair of laws of Ensemble++ and
-#: of ES have the colour of these agents.
+#: Laws, with the marker that tells them apart in print: (colour, marker). None has the colour of an agent.
 LAWS = {
-    "gaussian": (_PALETTE[0], "o"),
-    "sphere": (_PALETTE[9], "s"),
-    "cube": (_PALETTE[2], "^"),
-    "coordinate": (_PALETTE[1], "D"),
-    "sparse": (_PALETTE[4], "v"),
+    "gaussian": (to_rgb("#3737FF"), "o"),
+    "sphere": (to_rgb("#1292B6"), "s"),
+    "cube": (to_rgb("#92DBB6"), "^"),
+    "coordinate": (to_rgb("#DB0049"), "D"),
+    "sparse": (to_rgb("#6D4937"), "v"),
+    "raw_gaussian": (to_rgb("#A45BFF"), "P"),
 }
 
 #: Markers of other laws, in order; their colours are the free ones.
-_MARKERS = ("P", "X", "*", "<", ">", "p", "h")
+_MARKERS = ("X", "*", "<", ">", "p", "h")
 
 #: What a law is called where its name in the configuration says too little.
 LAW_LABELS = {"raw_gaussian": "N(0, I/M)"}
@@ -89,25 +101,52 @@ def apply() -> None:
     """Set matplotlib's defaults, whatever a matplotlibrc of the user's says."""
     mpl.rcdefaults()
     theme.apply()
+    _own_fonts()
     mpl.rcParams.update(
         {
             "figure.constrained_layout.use": True,
             "savefig.dpi": 160,
             "axes.spines.top": False,
             "axes.spines.right": False,
-            "axes.titlesize": 10,
-            "axes.labelsize": 9,
+            # at the width of the page that they are drawn for
+            "axes.titlesize": 8,
+            "axes.labelsize": 8,
+            "figure.titlesize": 8,
+            "figure.labelsize": 8,
+            "font.sans-serif": ["DejaVu Sans"],
+            "font.size": SMALLEST,
+            "xtick.labelsize": SMALLEST,
+            "ytick.labelsize": SMALLEST,
+            "legend.fontsize": SMALLEST,
+            "legend.title_fontsize": SMALLEST,
             "legend.frameon": False,
-            "legend.fontsize": 8,
+            "axes.linewidth": 0.8,
+            **{f"{axis}tick.{kind}.width": 0.8 for axis in "xy" for kind in ("major", "minor")},
+            **{f"{axis}tick.{kind}.size": size for axis in "xy" for kind, size in (("major", 3.5), ("minor", 2))},
             "svg.hashsalt": "ensemblepp",
             "pdf.fonttype": 42,
         }
     )
 
 
+def _own_fonts() -> None:
+    """Let the files that come with matplotlib be found before those of the same name that a machine may have.
+
+    Which of them its list of fonts names first, or at all, depends on when and by which matplotlib that was made.
+    """
+    known = font_manager.fontManager.ttflist
+    paths = [str(Path(mpl.get_data_path(), "fonts", "ttf", name)) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
+    if known[0].fname != paths[0]:
+        before = len(known)
+        for path in paths:
+            # forgets what was found before, too
+            font_manager.fontManager.addfont(path)
+        known[:] = known[before:] + known[:before]
+
+
 def colour(label: str, position: int = 0) -> tuple[float, ...]:
     """The colour of an agent by its label; `position` chooses among the free colours for agents without their own."""
-    return COLOURS.get(_base(label), _OTHERS[position % len(_OTHERS)])
+    return COLOURS.get(_base(label), FREE[position % len(FREE)])
 
 
 def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
@@ -131,8 +170,14 @@ def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
 def law_looks(laws: Sequence[str]) -> dict[str, tuple[tuple[float, ...], str]]:
     """Colour and marker of laws by name; those without their own take the free ones in order."""
     free = [law for law in laws if law not in LAWS]
-    others = {law: (_OTHERS[at % len(_OTHERS)], _MARKERS[at % len(_MARKERS)]) for at, law in enumerate(free)}
+    others = {law: (FREE[at % len(FREE)], _MARKERS[at % len(_MARKERS)]) for at, law in enumerate(free)}
     return {law: LAWS[law] if law in LAWS else others[law] for law in laws}
+
+
+def dark(colour: tuple[float, ...]) -> tuple[float, ...]:
+    """The colour, dark enough for type on white."""
+    lightness = sum(weight * part for weight, part in zip((0.299, 0.587, 0.114), colour, strict=False))
+    return tuple(part * min(1.0, 0.55 / max(lightness, 0.01)) for part in colour[:3])
 
 
 def sequence(count: int) -> list[tuple[float, ...]]:
@@ -175,9 +220,18 @@ def curves(dataset: xr.Dataset) -> Iterator[tuple[xr.Dataset, dict[str, object]]
             yield runs.sel(ensemble_size=size), looked[label] | {"colour": shade, "label": text}
 
 
-def band(axes: Axes, curve: xr.DataArray, *, colour: tuple[float, ...], label: str, **line) -> None:
-    """Mean over seeds and its 95 % interval against time; `curve` has the dimensions seed and time, in any order."""
-    mean, lower, upper = mean_interval(curve.transpose("seed", "time").values, axis=0)
+def band(
+    axes: Axes,
+    curve: xr.DataArray,
+    *,
+    colour: tuple[float, ...],
+    label: str,
+    possible: tuple[float, float] = REGRET,
+    **line,
+) -> None:
+    """Mean over seeds and its 95 % interval, as far as it is possible, against time; `curve` is (seed, time) in any order."""
+    mean, *ends = mean_interval(curve.transpose("seed", "time").values, axis=0)
+    lower, upper = np.clip(ends, *possible)
     time = curve["time"].values
     axes.plot(time, mean, color=colour, label=label, **{"linewidth": 1.6, **line})
     if np.isfinite(lower).any():
@@ -185,10 +239,18 @@ def band(axes: Axes, curve: xr.DataArray, *, colour: tuple[float, ...], label: s
 
 
 def interval_line(
-    axes: Axes, places: Sequence[float], values: xr.DataArray, *, colour: tuple[float, ...], label: str, **line
+    axes: Axes,
+    places: Sequence[float],
+    values: xr.DataArray,
+    *,
+    colour: tuple[float, ...],
+    label: str,
+    possible: tuple[float, float] = REGRET,
+    **line,
 ) -> None:
     """Mean over seeds and its 95 % interval, as bars, at each of `places`; `values` has the dimension seed and one more."""
-    mean, lower, upper = mean_interval(values.transpose("seed", ...).values, axis=0)
+    mean, *ends = mean_interval(values.transpose("seed", ...).values, axis=0)
+    lower, upper = np.clip(ends, *possible)
     axes.plot(places, mean, color=colour, label=label, **{"linewidth": 1.4, "marker": "o", "markersize": 4} | line)
     if np.isfinite(lower).any():
         axes.vlines(places, lower, upper, color=colour, linewidth=1)
@@ -196,33 +258,101 @@ def interval_line(
 
 def level(axes: Axes, values: xr.DataArray, *, colour: tuple[float, ...], label: str, **line) -> None:
     """Mean over seeds and its 95 % interval as a horizontal line and band, for an agent without an ensemble size."""
-    mean, lower, upper = mean_interval(values.values)
+    mean, *ends = mean_interval(values.values)
+    lower, upper = np.clip(ends, *REGRET)
     axes.axhline(mean, color=colour, label=label, **{"linewidth": 1.4} | line)
     if np.isfinite(lower):
         axes.axhspan(lower, upper, color=colour, alpha=0.18, linewidth=0)
 
 
-def legend(figure: Figure, axes: Axes | None = None, **options) -> None:
-    """One legend for all panels: in `axes`, a panel that is free for it, or to the right of all of them."""
+def curve(
+    axes: Axes,
+    values: xr.DataArray,
+    *,
+    crowded: bool,
+    colour: tuple[float, ...],
+    label: str,
+    possible: tuple[float, float] = REGRET,
+    **line,
+) -> None:
+    """Mean over seeds against time, and its interval: a band, or in a crowded panel a bar behind the last round."""
+    if not crowded:
+        band(axes, values, colour=colour, label=label, possible=possible, **line)
+        return
+    axes.plot(values["time"], values.mean("seed"), color=colour, label=label, **{"linewidth": 1.6, **line})
+    interval_at_end(axes, values, colour=colour, possible=possible)
+
+
+def interval_at_end(
+    axes: Axes, values: xr.DataArray, *, colour: tuple[float, ...], possible: tuple[float, float] = REGRET, **line
+) -> None:
+    """The last mean's 95 % interval over `seed` as a bar behind the last round, beside those that stand there."""
+    _, *ends = mean_interval(values.isel(time=-1).values)
+    lower, upper = np.clip(ends, *possible)
+    place = float(values["time"][-1]) * (1 + BESIDE * (len(axes.collections) + 1))
+    if np.isfinite(lower):
+        axes.vlines(place, lower, upper, color=colour, **{"linewidth": 1.4} | line)
+
+
+def legend(figure: Figure, axes: Axes | None = None, *, first: Sequence[str] = (), **options) -> None:
+    """One legend for all panels: in `axes`, a panel that is free for it, or above all of them.
+
+    What `first` names comes first, in its order.
+    """
     drawn = {text: handle for panel in figure.axes for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)}
+    drawn = {text: drawn[text] for text in (*first, *drawn) if text in drawn}
     if axes is None:
-        figure.legend(drawn.values(), drawn.keys(), loc="outside right center", **options)
+        place = {"loc": "outside upper center"} | options
+        for rows in range(1, len(drawn) + 1):
+            # as few columns as make so many rows
+            box = figure.legend(drawn.values(), drawn.keys(), ncols=-(-len(drawn) // rows), **place)
+            if rows == len(drawn) or box.get_window_extent().width < 0.98 * figure.bbox.width:
+                break
+            box.remove()
     else:
         axes.set_axis_off()
         axes.legend(drawn.values(), drawn.keys(), loc="center left", **options)
 
 
-def legend_above(figure: Figure, columns: int = 4) -> None:
-    """One legend for all panels, above them: for figures as wide as the page."""
-    drawn = {text: handle for panel in figure.axes for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)}
-    figure.legend(drawn.values(), drawn.keys(), loc="outside upper center", ncols=min(columns, len(drawn)))
+def few(sizes: Sequence[int]) -> list[int]:
+    """Four of the ensemble sizes, evenly over all of them, where there is no room for more."""
+    return list(sizes) if len(sizes) <= 4 else [sizes[round(place)] for place in np.linspace(0, len(sizes) - 1, 4)]
+
+
+def ends(axes: Axes, named: Sequence[tuple[float, str, tuple[float, ...]]]) -> None:
+    """Write (value, text, colour) beside the ends of lines, moved apart where they are close; when the axis is as it stays."""
+    places = sorted((axes.transAxes.inverted().transform(axes.transData.transform((0, value)))[1], *of) for value, *of in named)
+    # a line of type, in heights of a panel
+    rows = axes.get_subplotspec().get_gridspec().nrows
+    panel = 72 * (axes.figure.get_figheight() / rows - 0.55)
+    gap = 1.1 * SMALLEST / panel
+    heights = np.array([place for place, *_ in places])
+    for _ in range(200):
+        for place in range(len(heights) - 1):
+            if (short := gap - (heights[place + 1] - heights[place])) > 0:
+                heights[place : place + 2] += -short / 2, short / 2
+    heights -= min(0, heights[0])
+    for height, (place, text, colour) in zip(heights, places, strict=True):
+        # from the end of the line to its text
+        axes.annotate(
+            text,
+            (1, place),
+            (9, (height - place) * panel),
+            "axes fraction",
+            "offset points",
+            color=colour,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)},
+        )
 
 
 def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """A logarithmic axis of ensemble sizes with their numbers; of many sizes, every other power of two."""
+    """A logarithmic axis of ensemble sizes with their numbers; of many sizes, every other or third power of two."""
     axes.set_xscale("log", base=2)
     axes.set_xlim(min(sizes) / 2**0.4, max(sizes) * 2**0.4)
-    shown = list(sizes) if len(sizes) <= 6 else [size for size in sizes if size & (size - 1) == 0][::2]
+    narrow = axes.get_subplotspec().get_gridspec().ncols > 3
+    shown = list(sizes) if len(sizes) <= 6 else [size for size in sizes if size & (size - 1) == 0][:: 3 if narrow else 2]
     axes.set_xticks(shown, labels=[str(size) for size in shown])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("ensemble size M")
@@ -268,11 +398,16 @@ def linear_axis(axes: Axes, *, zero: bool = True) -> None:
     axes.set_ylim(0 if zero else max(0, lower), min(upper, 2 * max(float(np.nanmax(line.get_ydata())) for line in lines)))
 
 
-def round_axis(axes: Axes, horizon: int) -> None:
-    """A time axis with short numbers (2k for 2,000)."""
+def round_axis(axes: Axes, horizon: int, behind: int = 0) -> None:
+    """A time axis with short numbers (2k for 2,000), and room for as many bars `behind` the last round."""
     axes.set_xlim(0, horizon)
+    columns = axes.get_subplotspec().get_gridspec().ncols
+    axes.xaxis.set_major_locator(MaxNLocator(5 if columns < 3 else 4 if columns < 4 else 2, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlabel("round")
+    if behind:
+        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= horizon])
+        axes.set_xlim(0, horizon * (1 + BESIDE * (behind + 1)))
 
 
 def sign(figure: Figure, dataset: xr.Dataset) -> None:

@@ -34,7 +34,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure, panels = plt.subplots(
         len(rows),
         len(environments),
-        figsize=(2.1 + 2.3 * len(environments), 0.4 + 1.75 * len(rows)),
+        figsize=(style.COLUMN if len(environments) < 3 else style.PAGE, 0.6 + 1.35 * len(rows)),
         sharex=True,
         squeeze=False,
     )
@@ -43,7 +43,13 @@ def draw(dataset: xr.Dataset) -> Figure:
             for values, look in curves[name]:
                 curve = values.sel(environment=environment)
                 if curve.fillna(0).any():
-                    style.band(axes, _shares(curve) if name == "explored" else curve, **look, linewidth=1.2)
+                    style.band(
+                        axes,
+                        _shares(curve) if name == "explored" else curve,
+                        **look,
+                        possible=style.SHARE if name == "explored" else style.REGRET,
+                        linewidth=1.2,
+                    )
             if name == "explored":
                 axes.set_ylim(0, min(1.05, axes.get_ylim()[1]))
                 axes.yaxis.set_major_formatter(PercentFormatter(1))

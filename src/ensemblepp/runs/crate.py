@@ -88,8 +88,7 @@ def write_crate(config: Config, folder: Path, provenance: Mapping[str, Any]) -> 
         (folder / source).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, folder / source)
     crate = ROCrate(version="1.1")
-    # RO-Crate 1.1 has no name for it
-    crate.metadata.extra_terms["sha256"] = "https://w3id.org/ro/terms/workflow-run#sha256"
+    _add_terms(crate)
     citation: Mapping[str, Any] = read_yaml(folder / "CITATION.cff")
     authors = [_author(crate, author) for author in citation["authors"]]
     licence = _entity(crate, f"https://spdx.org/licenses/{citation['license']}", "CreativeWork", name=citation["license"])
@@ -124,20 +123,34 @@ def write_crate(config: Config, folder: Path, provenance: Mapping[str, Any]) -> 
     crate.metadata.write(folder)
 
 
-def renew(folder: Path) -> None:
-    """Say of every file that a research object tells of how large it is now, and its checksum; nothing where none is.
+def renew(config: Config, folder: Path) -> None:
+    """Tell in a research object of the files that are there now, and leave all else that it tells as it is.
 
     For what is written anew of results that are published: how they are drawn, and what is said about them.
+
+    Args:
+        config: as of `write_crate`.
+        folder: what was published; nothing is done where no research object is.
     """
-    metadata = folder / METADATA
-    if metadata.exists():
-        content = json.loads(metadata.read_bytes())
-        for entity in content["@graph"]:
-            if "File" in entity["@type"]:
-                path = folder / entity["@id"]
-                entity |= {"sha256": _sha256(path), "contentSize": str(path.stat().st_size)}
-        # as rocrate writes it
-        metadata.write_text(json.dumps(content, indent=4, sort_keys=True), encoding="utf-8")
+    if not (folder / METADATA).exists():
+        return
+    from rocrate.rocrate import ROCrate
+
+    crate = ROCrate(folder)
+    _add_terms(crate)
+    told = {entity.id: entity for entity in crate.get_entities() if "File" in entity.type and not entity.id.startswith("#")}
+    here = _files(folder)
+    for name in told.keys() - set(here):
+        crate.delete(told[name])
+    for name in here:
+        if name in told:
+            _say(told[name], **_size(folder / name))
+        else:
+            made = _file(crate, config, folder, name)
+            for action in crate.get_by_type("CreateAction"):
+                if owner(Path(name), config.studies) in {owner(Path(other.id), config.studies) for other in action["result"]}:
+                    action.append_to("result", made)
+    crate.metadata.write(folder)
 
 
 def faults(metadata: Path) -> Iterator[tuple[Path, str]]:
@@ -164,6 +177,15 @@ def _files(folder: Path) -> list[str]:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _size(path: Path) -> dict[str, str]:
+    return {"contentSize": str(path.stat().st_size), "sha256": _sha256(path)}
+
+
+def _add_terms(crate: ROCrate) -> None:
+    """What RO-Crate 1.1 has no name for."""
+    crate.metadata.extra_terms["sha256"] = "https://w3id.org/ro/terms/workflow-run#sha256"
 
 
 def _say(entity: Entity, **properties: Any) -> None:
@@ -201,7 +223,7 @@ def _file(crate: ROCrate, config: Config, folder: Path, name: str) -> Entity:
     from rocrate.model.file import File
 
     path = Path(folder, name)
-    properties = {"name": name, "contentSize": str(path.stat().st_size), "sha256": _sha256(path)}
+    properties = {"name": name} | _size(path)
     properties["encodingFormat"] = FORMATS.get(path.suffix, "text/plain")
     study = owner(path, config.studies)
     if study and path.parent != folder:

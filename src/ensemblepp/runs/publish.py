@@ -10,10 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import xarray as xr
 
+from ensemblepp import figures, registry
+from ensemblepp.analysis import needs
+from ensemblepp.analysis.published import KEPT, summary
+from ensemblepp.analysis.selection import had, read_study
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
 from ensemblepp.runs import crate
@@ -24,23 +26,18 @@ from ensemblepp.storage.datasets import read_dataset, read_json, write_dataset, 
 
 FOLDER = "results/paper-scale"
 
-#: Every how many of a dataset's stored times a summary keeps, the last one always among them.
-EVERY = 4
-
-#: Attributes of a dataset that its summary keeps.
-KEPT = ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")
-
-#: Formats that are worth tracking.
-_TRACKED = {"figures": ("png", "pdf"), "tables": ("csv", "md", "tex")}
+#: Formats of tables that are worth tracking.
+TABLES = ("csv", "md", "tex")
 
 
 def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
-    """Copy the artefacts of every study that is complete at the configured scale to `folder`, and say what is missing.
+    """Put the artefacts of every study that is complete at the configured scale into `folder`, and say what is missing.
 
-    Studies that were published before and are not complete here stay as they are. Written beside figures/ and tables/:
-    datasets/<study>.nc (`summary`), claims/ (the ledger, where there is one), provenance.json (per publication: machine,
-    versions, commits, wall and CPU seconds and peak memory per rule; and the studies that were not run, with what they would
-    cost where that was measured), README.md, and the whole as a research object (`crate`).
+    Studies that were published before and are not complete here stay as they are. Tables are copied, figures drawn from what
+    is published (`redraw`). Written beside them: datasets/<study>.nc (`analysis.published`), claims/ (the ledger, where there
+    is one), provenance.json (per publication: machine, versions, commits, wall and CPU seconds and peak memory per rule; and
+    the studies that were not run, with what they would cost where that was measured), README.md, and the whole as a research
+    object (`crate`).
 
     Returns:
         The studies that were published now.
@@ -66,13 +63,13 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
         if crate.owner(path, studies) not in kept:
             path.unlink()
     for name in complete:
-        for kind, suffixes in _TRACKED.items():
-            for artefact in getattr(studies[name], kind):
-                for suffix in suffixes:
-                    source = Path(config.results, kind, f"{name}-{artefact}.{suffix}")
-                    (folder / kind).mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(source, folder / kind / source.name)
+        for artefact in studies[name].tables:
+            for suffix in TABLES:
+                source = Path(config.results, "tables", f"{name}-{artefact}.{suffix}")
+                (folder / "tables").mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, folder / "tables" / source.name)
         write_dataset(summaries[name], folder / "datasets" / f"{name}.nc")
+        _draw(config, name, folder)
     for source in map(Path, config.ledger_files()):
         if source.exists():
             (folder / "claims").mkdir(parents=True, exist_ok=True)
@@ -127,8 +124,48 @@ def renew_readme(config: Config, folder: str | Path = FOLDER) -> list[Path]:
     (folder / "README.md").write_text(
         readme(config, provenance, outdated(config, sorted(folder.glob("datasets/*.nc")))), encoding="utf-8"
     )
-    crate.renew(folder)
+    crate.renew(config, folder)
     return [folder / "README.md"]
+
+
+def redraw(config: Config, folder: str | Path = FOLDER) -> tuple[list[Path], list[str]]:
+    """Draw the figures of all published studies from the datasets that are published with them; no run is needed.
+
+    Returns:
+        The figures that were drawn, without their suffixes, and a line for each that stays as it was, because what it needs
+        was not published.
+
+    Raises:
+        ResultError: there is no provenance, or a dataset is damaged or missing.
+    """
+    folder = Path(folder)
+    provenance = read_json(folder / "provenance.json", "take it from git again")
+    published = [
+        name for publication in provenance["publications"] for name in publication["studies"] if name in config.studies
+    ]
+    drawn, left = [], []
+    for name in published:
+        of_study = _draw(config, name, folder)
+        drawn += of_study[0]
+        left += of_study[1]
+    renew_readme(config, folder)
+    return drawn, left
+
+
+def _draw(config: Config, study: str, folder: Path) -> tuple[list[Path], list[str]]:
+    """The figures of a published study, and why others are not drawn."""
+    drawn, left = [], []
+    dataset = read_study(folder / "datasets" / f"{study}.nc", "a figure", {})
+    for artefact in config.studies[study].figures:
+        place = config.presentation("figures", artefact)
+        fault = next(needs.unmet(registry.needs(place), had(dataset)), None)
+        stem = folder / "figures" / f"{study}-{artefact}"
+        if fault:
+            left.append(f"{stem}: {fault}")
+        else:
+            figures.write(place, dataset, [stem.with_name(f"{stem.name}.{suffix}") for suffix in figures.SUFFIXES])
+            drawn.append(stem)
+    return drawn, left
 
 
 def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
@@ -141,22 +178,6 @@ def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
         if studies:
             kept.append(publication | {"studies": studies})
     return kept
-
-
-def summary(dataset: xr.Dataset) -> xr.Dataset:
-    """Regret over seeds: mean, standard error and median at every fourth stored time, and every seed's final regret."""
-    # a combination was run for every seed or for none, so nothing is skipped: NaN stays NaN
-    regret = dataset["regret"].isel(time=slice(None, None, -EVERY)).sortby("time")
-    deviation = regret.std("seed", ddof=1, skipna=False, dtype=float)
-    return xr.Dataset(
-        {
-            "mean": regret.mean("seed", skipna=False, dtype=float).astype("float32"),
-            "standard_error": (deviation / np.sqrt(regret.sizes["seed"])).astype("float32"),
-            "median": regret.median("seed", skipna=False).astype("float32"),
-            "final_regret": regret.isel(time=-1, drop=True),
-        },
-        attrs={key: dataset.attrs[key] for key in KEPT},
-    ).assign_coords(title=dataset["title"], label=dataset["label"])
 
 
 def _publication(config: Config, complete: list[str]) -> dict:
@@ -234,7 +255,8 @@ def readme(config: Config, provenance: dict, outdated: Mapping[str, str]) -> str
         f"# Results at scale `{config.scale}`",
         "",
         f"Made by `snakemake --cores all --config scale={config.scale}`, then `python -m ensemblepp publish`.",
-        "`datasets/` holds, per study, mean, standard error and median of the regret over seeds, and every final regret.",
+        "`datasets/` holds, per study, mean, standard error and median of the regret over seeds, and every final regret; of",
+        "few runs all curves. The figures are drawn from these: `python -m ensemblepp publish --redraw` draws them anew.",
         f"`python -m ensemblepp page --scale {config.scale} --folder {FOLDER}` makes one page of all of it.",
         "The folder is a research object: `ro-crate-metadata.json` tells of every file, what it was made of, when and by whom.",
         "",

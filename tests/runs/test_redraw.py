@@ -1,0 +1,54 @@
+"""The figures that are published are those that this code draws from the datasets that are published with them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from ensemblepp.config.loading import read_files
+from ensemblepp.runs.publish import redraw
+
+#: What decides a picture's bytes, as far as it is pinned.
+PINNED = ("matplotlib", "numpy", "pillow")
+
+#: With other versions, the share of pixels that may differ by more than an eighth of full scale.
+SHARE = 0.002
+
+#: Figures whose variables were not published yet: drawn from the runs, wider. The next run at this scale renews them.
+WAITING = {
+    f"{study}-training" for study in ("more-baselines", "prior-scale", "released-code", "versus-ensembleplus", "versus-epinet")
+}
+
+
+def differing(one: Path, other: Path) -> float:
+    """The share of pixels that differ; 1 if the sizes do."""
+    first, second = (np.asarray(Image.open(path).convert("RGB")).astype(int) for path in (one, other))
+    return float((abs(first - second).max(axis=-1) > 32).mean()) if first.shape == second.shape else 1.0
+
+
+def test_published_figures_are_drawn_from_what_is_published(tmp_path, request):
+    root = request.config.rootpath
+    published = root / "results/paper-scale"
+    shutil.copytree(published / "datasets", tmp_path / "datasets")
+    shutil.copyfile(published / "provenance.json", tmp_path / "provenance.json")
+    drawn, left = redraw(read_files(root, scale="paper"), tmp_path)
+    assert {Path(line.partition(":")[0]).name for line in left} == WAITING
+    assert {path.stem for path in published.glob("figures/*.png")} == WAITING | {path.name for path in drawn}
+    assert (tmp_path / "README.md").read_text() == (published / "README.md").read_text()
+    lock = (root / "requirements.lock").read_text()
+    pinned = all(f"\n{name}=={importlib.metadata.version(name)}" in lock for name in PINNED)
+    pairs = [(tmp_path / f"figures/{path.name}.png", published / f"figures/{path.name}.png") for path in drawn]
+    if pinned:
+        assert [found.name for found, expected in pairs if found.read_bytes() != expected.read_bytes()] == []
+    assert {found.name: share for found, expected in pairs if (share := differing(found, expected)) > SHARE} == {}
+
+
+def test_pictures_that_differ_are_told_apart():
+    published = Path(__file__).parents[2] / "results/paper-scale/figures"
+    first, second = published / "laws-d10-laws_heatmap.png", published / "laws-d50-laws_heatmap.png"
+    assert differing(first, first) == 0
+    assert differing(first, second) > SHARE
