@@ -140,16 +140,16 @@ def renew(config: Config, folder: Path) -> None:
     _add_terms(crate)
     told = {entity.id: entity for entity in crate.get_entities() if "File" in entity.type and not entity.id.startswith("#")}
     here = _files(folder)
+    made = {name: _file(crate, config, folder, name) for name in here if name not in told}
+    for name in told.keys() & set(here):
+        _say(told[name], **_size(folder / name))
+    for action in crate.get_by_type("CreateAction"):
+        results = action["result"] if isinstance(action["result"], list) else [action["result"]]
+        studies = {owner(Path(entity.id), config.studies) for entity in results}
+        results += [entity for name, entity in made.items() if owner(Path(name), config.studies) in studies]
+        action["result"] = [entity for entity in results if entity.id in here]
     for name in told.keys() - set(here):
         crate.delete(told[name])
-    for name in here:
-        if name in told:
-            _say(told[name], **_size(folder / name))
-        else:
-            made = _file(crate, config, folder, name)
-            for action in crate.get_by_type("CreateAction"):
-                if owner(Path(name), config.studies) in {owner(Path(other.id), config.studies) for other in action["result"]}:
-                    action.append_to("result", made)
     crate.metadata.write(folder)
 
 
