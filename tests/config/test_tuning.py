@@ -51,6 +51,14 @@ def tuned(**changes: object) -> dict:
 # ------------------------------------------------------------------------------------------------------------ settings
 
 
+def test_what_follows_from_tuning_follows_once():
+    """The report's process is given the configuration as it was resolved."""
+    config = load(tuned())
+    again = load(config.model_dump(by_alias=True, exclude_unset=True))
+    assert again.studies == config.studies
+    assert again.agents.keys() == config.agents.keys()
+
+
 def test_settings_are_points_of_their_space_and_fewer_are_the_first_of_more():
     space = Space.model_validate(SPACE | {"settings": 32})
     (settings,) = points({"any": space}).values()

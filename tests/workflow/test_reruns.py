@@ -58,7 +58,7 @@ def test_a_run_makes_everything_and_a_second_one_nothing(smoke):
     assert {"linear-linear_regret.png", "uci-nonlinear_regret.pdf", "moderation-moderation_accuracy.png"} <= figures
     assert (results / "tables/uci-best_constant.tex").read_text().count("toprule") == 1
     studies = {"linear", "laws-sphere", "baselines", "varying", "theory", "uci", "moderation"}
-    studies |= {"four-panels", "versus-lmcts", "tuning", "frontier", "step-time"}
+    studies |= {"four-panels", "versus-lmcts", "more-baselines", "tuning", "frontier", "step-time"}
     assert {path.stem for path in results.glob("datasets/*.nc")} == studies
     report = (results / "report.html").read_text()
     assert "Nothing was left out" in report

@@ -94,7 +94,9 @@ class Config(Settings):
                 for agent in study.agents
                 for place in range(min(count, len(self.settings.get(agent, ()))))
             ]
-            self.studies[name] = study.model_copy(update={"agents": [*study.agents, *played]})
+            # once, also of a configuration that was written out with them
+            new = [agent for agent in played if agent not in study.agents]
+            self.studies[name] = study.model_copy(update={"agents": [*study.agents, *new]})
         return self
 
     @property

@@ -120,7 +120,7 @@ def write_crate(config: Config, folder: Path, provenance: Mapping[str, Any]) -> 
         mentions=actions,
         datePublished=max(action["endTime"] for action in actions),
     )
-    crate.metadata.write(folder)
+    _write(crate, folder)
 
 
 def renew(config: Config, folder: Path) -> None:
@@ -150,7 +150,7 @@ def renew(config: Config, folder: Path) -> None:
         action["result"] = [entity for entity in results if entity.id in here]
     for name in told.keys() - set(here):
         crate.delete(told[name])
-    crate.metadata.write(folder)
+    _write(crate, folder)
 
 
 def faults(metadata: Path) -> Iterator[tuple[Path, str]]:
@@ -177,6 +177,14 @@ def _files(folder: Path) -> list[str]:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _write(crate: ROCrate, folder: Path) -> None:
+    """Write the metadata, entities by name: rocrate's own order is another once they have been read again."""
+    crate.metadata.write(folder)
+    content = json.loads((folder / METADATA).read_bytes())
+    content["@graph"].sort(key=lambda entity: entity["@id"])
+    (folder / METADATA).write_text(json.dumps(content, indent=4, sort_keys=True), encoding="utf-8")
 
 
 def _size(path: Path) -> dict[str, str]:
