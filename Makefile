@@ -1,6 +1,7 @@
 # The commands of this project. They need Python 3.11 or later, make and git; all else is installed into .venv.
 #   make reproduce   every figure and table, and the report, at scale `quick` (SCALE=smoke or SCALE=paper for others)
-#   make test        the whole test suite
+#   make test        the test suite, but for what the next line names
+#   make test-faults faults: kills at random, and a real one-node SLURM where its packages and root are there (CI runs both)
 #   make browser     what the tests of the page need besides: Playwright and a Chromium without windows
 #   make report      the page and Snakemake's report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
@@ -27,11 +28,12 @@ INSTALLED := $(VENV)/.installed
 RUN := $(BIN)/python -m
 SITE := .venv-docs/.installed
 CHECKS := .venv-checks/.installed
+TESTS := $(RUN) pytest -n auto --dist loadfile --no-loadscope-reorder
 # bars on a terminal; a line per job in a file, as CI and clusters keep
 LOGGER := $$(test -t 2 && echo --logger rich)
 LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
-.PHONY: reproduce report linear publish paper test browser lint wheel check-wheel check-metadata docs-site docs lock clean install
+.PHONY: reproduce report linear publish paper test test-faults browser lint wheel check-wheel check-metadata docs-site docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all $(LOGGER) --config scale=$(SCALE)
@@ -52,7 +54,10 @@ paper:
 	@$(MAKE) --no-print-directory reproduce SCALE=paper
 
 test: $(INSTALLED)
-	@$(RUN) pytest -n auto --dist loadfile --no-loadscope-reorder
+	@$(TESTS) -m "not faults"
+
+test-faults: $(INSTALLED)
+	@$(TESTS) -m faults
 
 browser: $(INSTALLED)
 	@$(RUN) pip install --quiet --disable-pip-version-check playwright

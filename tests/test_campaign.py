@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
+    pytest.mark.faults,
     pytest.mark.workflow,
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="asks /proc which processes there are"),
 ]

@@ -17,7 +17,7 @@ import pytest
 from local_slurm import LocalSlurm, SlurmUnavailable
 from project import HANGS, Project, copy_project
 
-pytestmark = [pytest.mark.slurm, pytest.mark.workflow]
+pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
 HERE = Path(__file__).parent
 #: How snakemake is started with a profile, and looks at its jobs every second.
