@@ -150,6 +150,9 @@ def project(tmp_path_factory: pytest.TempPathFactory, mirror: Path) -> Project:
     # their protocol says values for environments that are not there any more
     kept = {name: shipped[name] | {"protocol": None} for name in ("ensemble++", "greedy")}
     (config / "agents.yaml").write_text(yaml.safe_dump({"agents": kept}, indent=2) + AGENTS)
+    # agents that are tuned are not there any more, either
+    (config / "tuning.yaml").write_text("tuning: {}\n")
+    (config / "settings.yaml").write_text("settings: {}\n")
     (config / "studies.yaml").write_text(STUDIES)
     done = subprocess.run(
         [sys.executable, "-c", LANGUAGE_MODEL], cwd=project.folder, capture_output=True, text=True, check=False
