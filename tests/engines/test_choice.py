@@ -386,10 +386,11 @@ def test_the_configuration_resolves_to_the_engine_of_the_objects(kind, inputs):
 
 
 def test_both_rules_know_every_engine():
-    """None of them is left out by the comparison above."""
+    """None of them is left out by the comparisons above."""
     names = {
-        config(device=device, linear_device=device).block(environment, agent, size, 10, 0, 0).spec["engine"]
+        config(device=device, linear_device=device).block(environment, agent, size, horizon, 0, 0).spec["engine"]
         for device in ("cpu", "cuda")
+        for horizon in (10, 1000)
         for environment in smallest().values()
         for agent in playing()
         if config(device="cpu").plays(agent, environment)

@@ -322,7 +322,7 @@ VALUES: dict[str, tuple[str, str, str, Jobs | None]] = {
         "studies",
         "[ensemble++, lmcts, greedy]",
         "[lmcts, ensemble++, greedy]",
-        shown(lambda study: "lmcts" in study.agents),
+        shown(lambda study: study.agents == ["ensemble++", "lmcts", "greedy"]),
     ),
 }
 
