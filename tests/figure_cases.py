@@ -32,6 +32,7 @@ def cases() -> dict[str, Callable[[], xr.Dataset]]:
     made["linear_regret"] = linear.ensembles
     made["laws_heatmap"] = lambda: linear.laws(sizes=(2, 4, 8, 16, 32), environments=("d10-100", "d10-1000", "d40-1000"))
     made["frozen_or_finetuned"] = finetuned_study.dataset
+    made["tuning_budget"] = lambda: beside("test_tuning_budget").played().assign_attrs(scale="quick", seeds=4)
     return made
 
 

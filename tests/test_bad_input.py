@@ -892,7 +892,7 @@ def test_the_names_that_there_are(folder, capsys):
     assert main(["list", "agents"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "agents"
-    assert {line.split()[0] for line in lines[1:]} == set(read_files(folder).agents)
+    assert {line.split()[0] for line in lines[1:]} == set(read_files(folder).named_agents)
 
 
 def test_the_version(capsys):

@@ -45,7 +45,7 @@ def decided(found: xr.Dataset, stream: Stream, agent: str) -> pd.DataFrame:
     Columns: agent, seed, round (from 1), row (of the file, from 0), label (1: to be blocked), decision, right, the value that
     was expected of both actions, spread: the standard deviation of their difference as the agent draws it, and doubt: the
     chance that the agent would have decided otherwise with other draws, which by its belief is the chance that the other action
-    gains more. Spread and doubt are NaN of agents that draw nothing (`agents.neural.beliefs`).
+    gains more. Spread and doubt are NaN of agents that draw nothing (`runs.beliefs`).
 
     Args:
         found: of `runs.decisions.decisions`.

@@ -289,9 +289,14 @@ def interval_at_end(
     """The last mean's 95 % interval over `seed` as a bar behind the last round, beside those that stand there."""
     _, *ends = mean_interval(values.isel(time=-1).values)
     lower, upper = np.clip(ends, *possible)
-    place = float(values["time"][-1]) * (1 + BESIDE * (len(axes.collections) + 1))
+    place = float(values["time"][-1]) * beside(axes, len(axes.collections) + 1)
     if np.isfinite(lower):
         axes.vlines(place, lower, upper, color=colour, **{"linewidth": 1.4} | line)
+
+
+def beside(axes: Axes, count: int) -> float:
+    """Where the bar `count` behind the last round stands, as a multiple of that round."""
+    return (1 + 3 * BESIDE) ** count if axes.get_xscale() == "log" else 1 + BESIDE * count
 
 
 def legend(figure: Figure, axes: Axes | None = None, *, first: Sequence[str] = (), **options) -> None:

@@ -19,23 +19,24 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = [str(name) for name in dataset["environment"].values]
     columns = min(2, len(environments))
     rows = -(-len(environments) // columns)
-    figure, panels = plt.subplots(rows, columns, figsize=(1.9 + 2.5 * columns, 0.4 + 2.6 * rows), squeeze=False)
+    figure, panels = plt.subplots(rows, columns, figsize=(style.COLUMN, 0.9 + 2.2 * rows), squeeze=False)
     settings = tuning.settings(dataset)
     labels = {name: str(dataset["label"].sel(agent=name).values) for name in settings}
     looks = style.looks(list(labels.values()))
+    crowded = len(labels) > style.BANDS
     for axes, environment in zip(panels.flat, environments, strict=False):
         longest = 1
+        axes.set_xscale("log")
         for agent, label in labels.items():
             curve = tuning.budget_curve(dataset, settings[agent], environment)
             if curve is None:
                 continue
             longest = max(longest, curve.sizes["time"])
-            style.band(axes, curve, **looks[label], label=label)
+            style.curve(axes, curve, crowded=crowded, **looks[label], label=label)
             untuned = float(tuning.final_regret(dataset, agent, environment).mean("seed"))
             axes.plot([UNTUNED], [untuned], marker="D", markersize=4, color=looks[label]["colour"], linestyle="none")
         counts = [2**power for power in range(longest.bit_length())]
-        axes.set_xscale("log")
-        axes.set_xlim(UNTUNED / 1.2, max(longest, 2) * 1.1)
+        axes.set_xlim(UNTUNED / 1.2, max(longest, 2) * style.beside(axes, len(axes.collections) + 1 if crowded else 2))
         axes.xaxis.set_major_locator(FixedLocator([UNTUNED, *counts]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: "as is" if place < 1 else f"{place:.0f}"))
         axes.xaxis.set_minor_locator(NullLocator())

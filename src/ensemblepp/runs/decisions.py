@@ -31,14 +31,14 @@ def decisions(block: Block, code: str, on_step: Callable[[int], None]) -> xr.Dat
     """Decisions of a finished block on rows of a table, kept in a file beside its run file; a second call reads it.
 
     Args:
-        block: of a neural agent with one pair of laws that `agents.neural.beliefs` knows, in an environment of two actions.
+        block: of a neural agent with one pair of laws that `runs.beliefs` knows, in an environment of two actions.
         code: the fingerprint of its code.
         on_step: told how many rounds, summed over seeds, are done.
 
     Returns:
         `item` and `action`, int (seed, round): the row that was shown and what was chosen; `value` (seed, round, action),
         `spread` and `chance` (seed, round), float32: what the agent thought before it learnt of the round
-        (`agents.neural.beliefs.Belief`).
+        (`runs.beliefs.Belief`).
 
     Raises:
         ConfigError: the agent has several pairs of laws.
@@ -75,7 +75,7 @@ def _played(
     environment: Contextual, agent: NeuralAgent, choices: np.ndarray | None, horizon: int, on_step: Callable[[int], None]
 ) -> dict[str, np.ndarray]:
     # here: it takes seconds to import, and what is stored needs none of it
-    from ensemblepp.agents.neural.beliefs import belief
+    from ensemblepp.runs.beliefs import belief
 
     seeds, actions = len(agent.seeds), environment.fixed_actions
     item, action = (np.empty((seeds, horizon), np.int32) for _ in range(2))

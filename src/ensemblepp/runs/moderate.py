@@ -42,7 +42,7 @@ WORK = "work"
 #: The protocols' warm-up is meant for thousands of posts: of a shorter stream agents let one part in so many pass at most.
 WAITED = 10
 
-#: Agents whose draws `agents.neural.beliefs` has no formula for.
+#: Agents whose draws `runs.beliefs` has no formula for.
 _WITHOUT_FORMULA = EpiNetAgent, DropoutAgent
 
 _NAME = "posts"

@@ -11,8 +11,6 @@ import pytest
 import torch
 
 from ensemblepp import registry
-from ensemblepp.agents.neural import beliefs
-from ensemblepp.agents.neural.beliefs import above, belief
 from ensemblepp.agents.neural.dropout import Dropout
 from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.agents.neural.epsilon_greedy import EpsilonGreedy
@@ -25,7 +23,8 @@ from ensemblepp.bandit import Decisions
 from ensemblepp.config.agents import Agent
 from ensemblepp.config.neural_agents import NeuralAgentModel
 from ensemblepp.randomness.distributions import LAWS, law
-from ensemblepp.runs import moderate
+from ensemblepp.runs import beliefs, moderate
+from ensemblepp.runs.beliefs import above, belief
 
 torch.set_num_threads(1)
 
