@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
 from pathlib import Path
 
@@ -12,10 +11,8 @@ from PIL import Image
 from ensemblepp.config.loading import read_files
 from ensemblepp.runs.publish import redraw
 
-#: What decides a picture's bytes, as far as it is pinned.
-PINNED = ("matplotlib", "numpy", "pillow")
-
-#: With other versions, the share of pixels that may differ by more than an eighth of full scale.
+#: The share of pixels that may differ by more than an eighth of full scale: other processors round sums in another way, and
+#: other versions of libraries draw letters in another. That bytes are equal on one machine is in tests/figures.
 SHARE = 0.002
 
 #: Figures whose variables were not published yet: drawn from the runs, wider. The next run at this scale renews them.
@@ -39,11 +36,7 @@ def test_published_figures_are_drawn_from_what_is_published(tmp_path, request):
     assert {Path(line.partition(":")[0]).name for line in left} == WAITING
     assert {path.stem for path in published.glob("figures/*.png")} == WAITING | {path.name for path in drawn}
     assert (tmp_path / "README.md").read_text() == (published / "README.md").read_text()
-    lock = (root / "requirements.lock").read_text()
-    pinned = all(f"\n{name}=={importlib.metadata.version(name)}" in lock for name in PINNED)
     pairs = [(tmp_path / f"figures/{path.name}.png", published / f"figures/{path.name}.png") for path in drawn]
-    if pinned:
-        assert [found.name for found, expected in pairs if found.read_bytes() != expected.read_bytes()] == []
     assert {found.name: share for found, expected in pairs if (share := differing(found, expected)) > SHARE} == {}
 
 
