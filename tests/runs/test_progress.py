@@ -134,7 +134,9 @@ def triple(value):
 
 
 def test_that_numba_compiles_is_said_once_and_only_when_it_does(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    # by the environment: numba reads it again at any time, once a test has changed a variable of it
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    numba.config.reload_config()
     (tmp_path / "small_module.py").write_text(COMPILED)
     monkeypatch.syspath_prepend(tmp_path)
     functions = importlib.import_module("small_module")
