@@ -93,19 +93,11 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command.set_defaults(command=preparing.retrieve)
 
     command = commands.add_parser("check-data", help="check raw files line by line, without touching prepared data")
-    command.add_argument("--dataset", required=True, help="a published data set, or a name under datasets (`list datasets`)")
-    command.add_argument("--declared", type=mapping, help=_DECLARED)
-    command.add_argument("--output", type=Path, required=True, help="JSON file to write when all is well")
-    command.add_argument("raw", type=Path, nargs="+", help="the raw files")
-    _add_code(command)
+    _add_raw(command, "JSON file to write when all is well")
     command.set_defaults(command=preparing.check_data)
 
     command = commands.add_parser("prepare", help="raw files to one prepared netCDF file")
-    command.add_argument("--dataset", required=True, help="a published data set, or a name under datasets (`list datasets`)")
-    command.add_argument("--declared", type=mapping, help=_DECLARED)
-    command.add_argument("--output", type=Path, required=True, help="netCDF file to write")
-    command.add_argument("raw", type=Path, nargs="+", help="the raw files")
-    _add_code(command)
+    _add_raw(command, "netCDF file to write")
     command.set_defaults(command=preparing.prepare)
 
     command = commands.add_parser("language-model", help="bring a language model into a local folder")
@@ -259,6 +251,15 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command.add_argument("what", nargs="?", choices=looking.LISTED, help=f"one of {', '.join(looking.LISTED)} (default: all)")
     command.set_defaults(command=looking.list_names)
     return top
+
+
+def _add_raw(command: argparse.ArgumentParser, output: str) -> None:
+    """What commands on the raw files of a data set take; `output` says what they write."""
+    command.add_argument("--dataset", required=True, help="a published data set, or a name under datasets (`list datasets`)")
+    command.add_argument("--declared", type=mapping, help=_DECLARED)
+    command.add_argument("--output", type=Path, required=True, help=output)
+    command.add_argument("raw", type=Path, nargs="+", help="the raw files")
+    _add_code(command)
 
 
 def _add_code(command: argparse.ArgumentParser) -> None:

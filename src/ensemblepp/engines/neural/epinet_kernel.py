@@ -318,14 +318,7 @@ def play(shape, environment, draws, state, done, start):
     rounds, actions = draws.offsets.shape[1:3]
     layers, members = len(shape.weights), shape.members
     dimension, width = shape.widths[0], shape.widths[-1]
-    rows = max(batch, actions)
-    places = np.zeros(layers + 1, dtype=np.int64)
-    widest = width
-    for layer in range(layers):
-        places[layer + 1] = places[layer] + rows * shape.widths[layer]
-        widest = max(widest, shape.widths[layer])
-    work = np.empty(places[layers] + rows * width, dtype=np.float32)
-    delta, other = np.empty(rows * widest, dtype=np.float32), np.empty(rows * widest, dtype=np.float32)
+    places, work, delta, other = network.room(shape, max(batch, actions))
     change = np.zeros(state.flat.shape[1], dtype=np.float32)
     rewards, extras = np.empty(batch, dtype=np.float32), np.empty((batch, members), dtype=np.float32)
     means = np.empty(actions)
@@ -351,13 +344,8 @@ def play(shape, environment, draws, state, done, start):
                 continue
             stored = min(clock + 1, state.item.shape[1])
             for step in range(steps):
-                for i in range(batch):
-                    slot = int(draws.minibatch[chain, place, step, i] * np.float32(stored))
-                    item, features_of = state.item[chain, slot], work[i * dimension : (i + 1) * dimension]
-                    network.gather(table, environment.blocks, item, features_of)
-                    rewards[i] = state.reward[chain, slot]
-                    for m in range(members):
-                        extras[i, m] = state.extra[chain, slot, m]
+                drawn = draws.minibatch[chain, place, step]
+                network.minibatch(environment, table, state, chain, drawn, stored, work, rewards, extras)
                 network.forward(shape, row, work, places, batch)
                 features = work[: batch * dimension].reshape(batch, dimension)
                 hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)

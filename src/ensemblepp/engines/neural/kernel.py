@@ -251,22 +251,15 @@ def play(shape, environment, draws, state, done):
     chains, rounds, steps, batch = draws.minibatch.shape
     actions = draws.offers.shape[2]
     layers = len(shape.weights)
-    dimension, width = shape.widths[0], shape.widths[-1]
+    width = shape.widths[-1]
     capacity = state.item.shape[1]
     columns = shape.members * shape.classes + (shape.classes if shape.base >= 0 else 0)
-    rows = max(batch, actions)
-    places = np.zeros(layers + 1, dtype=np.int64)
-    widest = width
-    for layer in range(layers):
-        places[layer + 1] = places[layer] + rows * shape.widths[layer]
-        widest = max(widest, shape.widths[layer])
-    work = np.empty(places[layers] + rows * width, dtype=np.float32)
-    delta, other = np.empty(rows * widest, dtype=np.float32), np.empty(rows * widest, dtype=np.float32)
+    places, work, delta, other = network.room(shape, max(batch, actions))
     matrix = np.empty((width, columns), dtype=np.float32)
     change = np.zeros(state.flat.shape[1], dtype=np.float32)
     scores = np.empty((actions, columns), dtype=np.float32)
     outputs, gradient = np.empty((batch, columns), dtype=np.float32), np.empty((batch, columns), dtype=np.float32)
-    rewards, extras = np.empty(batch, dtype=np.float32), np.empty((batch, shape.members), dtype=np.float32)
+    rewards, extras = np.empty(batch, dtype=np.float32), np.empty((batch, state.extra.shape[2]), dtype=np.float32)
     means = np.empty(actions)
     for chain in range(chains):
         row, seed = state.flat[chain], draws.seed[chain]
@@ -296,28 +289,16 @@ def play(shape, environment, draws, state, done):
                 continue
             stored = min(clock + 1, capacity)
             for step in range(steps):
-                for i in range(batch):
-                    slot = int(draws.minibatch[chain, place, step, i] * np.float32(stored))
-                    item, features_of = state.item[chain, slot], work[i * dimension : (i + 1) * dimension]
-                    network.gather(table, environment.blocks, item, features_of)
-                    rewards[i] = state.reward[chain, slot]
-                    for m in range(shape.members):
-                        extras[i, m] = state.extra[chain, slot, m]
-                    if shape.offsets:
-                        for j in range(columns):
-                            outputs[i, j] = state.extra[chain, slot, shape.members + j]
+                drawn = draws.minibatch[chain, place, step]
+                network.minibatch(environment, table, state, chain, drawn, stored, work, rewards, extras)
                 network.forward(shape, row, work, places, batch)
                 hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)
-                if shape.offsets:
-                    for i in range(batch):
-                        for j in range(columns):
-                            gradient[i, j] = outputs[i, j]
                 np.dot(hidden, matrix, outputs)
                 _add_bias(shape, row, outputs)
                 if shape.offsets:
                     for i in range(batch):
                         for j in range(columns):
-                            outputs[i, j] += gradient[i, j]
+                            outputs[i, j] += extras[i, shape.members + j]
                 if shape.base >= 0:
                     of = draws.directions[
                         chain % draws.directions.shape[0], place % draws.directions.shape[1], step % draws.directions.shape[2]

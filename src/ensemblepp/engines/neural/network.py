@@ -95,6 +95,34 @@ def answer(environment, state, chain, clock, offers, chosen, means, best, noise,
 
 
 @inner
+def minibatch(environment, table, state, chain, drawn, stored, work, rewards, extras):
+    """Gather the rows of the buffer that `drawn`, (batch,) uniform in [0, 1), chooses of the first `stored`.
+
+    Features go to the beginning of `work`, rewards to `rewards`, and to `extras` as many extra numbers as it has columns.
+    """
+    dimension = table.shape[1] * environment.blocks
+    for i in range(len(drawn)):
+        slot = int(drawn[i] * np.float32(stored))
+        gather(table, environment.blocks, state.item[chain, slot], work[i * dimension : (i + 1) * dimension])
+        rewards[i] = state.reward[chain, slot]
+        for m in range(extras.shape[1]):
+            extras[i, m] = state.extra[chain, slot, m]
+
+
+@inner
+def room(shape, rows):
+    """(where each layer's inputs begin in `work`, `work`, two rooms for derivatives by a layer's outputs), for so many rows."""
+    layers, width = len(shape.weights), shape.widths[-1]
+    places = np.zeros(layers + 1, dtype=np.int64)
+    widest = width
+    for layer in range(layers):
+        places[layer + 1] = places[layer] + rows * shape.widths[layer]
+        widest = max(widest, shape.widths[layer])
+    work = np.empty(places[layers] + rows * width, dtype=np.float32)
+    return places, work, np.empty(rows * widest, dtype=np.float32), np.empty(rows * widest, dtype=np.float32)
+
+
+@inner
 def forward(shape, row, work, places, rows):
     """Activations of all layers for `rows` rows whose features lie at places[0] of `work`; ReLU after every layer."""
     for layer in range(len(shape.weights)):
