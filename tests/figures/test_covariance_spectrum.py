@@ -194,7 +194,3 @@ def test_nothing_is_cut_off_or_drawn_over_another_panel():
 def test_one_seed_has_no_band():
     for axes in draw(seeds=1).flat:
         assert not [area for area in axes.collections if isinstance(area, PolyCollection)]
-
-
-def test_the_same_data_give_the_same_bytes(same_bytes):
-    same_bytes("covariance_spectrum", study())

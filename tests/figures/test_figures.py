@@ -185,12 +185,6 @@ def test_axes_have_labels(name):
     assert found == labels
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_same_data_give_the_same_bytes(same_bytes, name):
-    make, _ = FIGURES[name]
-    same_bytes(name, make())
-
-
 @pytest.mark.parametrize("name", ["nonlinear_regret", "moderation_accuracy"])
 def test_every_curve_lies_within_its_panel(name):
     make, _ = FIGURES[name]

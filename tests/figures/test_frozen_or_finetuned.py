@@ -40,7 +40,3 @@ def test_width_and_type():
     texts = [text for axes in drawn.axes for text in (axes.title, axes.xaxis.label, *axes.get_xticklabels())]
     texts += [text for legend in drawn.legends for text in legend.get_texts()]
     assert min(text.get_fontsize() for text in texts) >= 7
-
-
-def test_the_same_data_give_the_same_bytes(same_bytes):
-    same_bytes("frozen_or_finetuned", dataset())

@@ -255,12 +255,6 @@ def test_axes_have_labels(name):
     assert found == labels
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_same_data_give_the_same_bytes(same_bytes, name):
-    make, _ = FIGURES[name]
-    same_bytes(name, make())
-
-
 @pytest.mark.parametrize("name", [*FIGURES, "laws_heatmap", "linear_regret"])
 def test_nothing_is_cut_off_or_drawn_over_another_panel(name):
     """At the paper's ensemble sizes too, where the heat-map has ten columns of panels."""

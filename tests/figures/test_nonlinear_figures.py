@@ -310,11 +310,6 @@ def test_axes_have_labels(name):
     assert found == expected
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_same_data_give_the_same_bytes(same_bytes, name):
-    same_bytes(name, FIGURES[name][0]())
-
-
 @pytest.mark.parametrize("case", [*FIGURES, *WIDE])
 def test_nothing_is_cut_off_or_drawn_over_another_panel(case):
     name, make = WIDE[case] if case in WIDE else (case, FIGURES[case][0])

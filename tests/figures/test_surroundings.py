@@ -24,6 +24,7 @@ os.umask(int(sys.argv[4], 8))
 for dataset in sorted(Path(sys.argv[1]).iterdir(), reverse=sys.argv[3] == "backwards"):
     outputs = [Path(sys.argv[2]) / f"{dataset.stem}.{suffix}" for suffix in figures.SUFFIXES]
     figures.save(dataset.stem, dataset, outputs)
+assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums(), "a saved figure is closed"
 """
 
 
@@ -68,6 +69,7 @@ def test_every_figure_has_the_same_bytes_wherever_it_is_drawn(tmp_path):
     there = drawn(data, tmp_path / "there", "backwards", "077", other)
     assert len(here) == 2 * len(list(data.iterdir()))
     assert [name for name in here if here[name] != there.get(name)] == []
+    assert all(content.startswith((b"%PDF", b"\x89PNG")) for content in here.values())
     # what was there to be found
     listed = next((home / "matplotlib").glob("fontlist-*.json")).read_text()
     assert str(home / ".local/share/fonts") in listed

@@ -303,8 +303,8 @@ VALUES: dict[str, tuple[str, str, str, Jobs | None]] = {
     "one more ensemble size": ("studies", "ensemble_sizes: [2, 64]", "ensemble_sizes: [2, 64, 3]", None),
     "smaller blocks of seeds": (
         "studies",
-        "horizon: 500\n        seeds: 2",
-        "horizon: 500\n        seeds: 2\n        seeds_per_block: 1",
+        "[moderation-minilm]\n        horizon: 200\n        seeds: 2",
+        "[moderation-minilm]\n        horizon: 200\n        seeds: 2\n        seeds_per_block: 1",
         None,
     ),
     "one more agent": ("studies", "[ensemble++, lmcts, greedy]", "[ensemble++, lmcts, greedy, ensemble+-released]", None),
