@@ -18,6 +18,7 @@ from ensemblepp.engines.neural.epinet import EpiNetRun
 from ensemblepp.engines.neural.run import Run
 from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Neural, Quadratic
+from ensemblepp.environments.classification import onehot
 from ensemblepp.environments.contextual import Contextual
 from ensemblepp.environments.pool import Pool
 from ensemblepp.environments.scaling import unit_rows
@@ -81,7 +82,11 @@ def compiled(name: str) -> tuple[str, type[Run]]:
 
 
 def pool(kind: str, seeds: Sequence[int]) -> Pool:
-    """ "quadratic" (Gaussian rewards), "neural" (Bernoulli rewards) or "contextual" (3 fixed actions, one table for all)."""
+    """A small pool.
+
+    "quadratic" has Gaussian rewards, "neural" Bernoulli rewards; "contextual" and "one-hot" have 3 fixed actions and one table
+    for all seeds, the latter with at most 3 of 36 features other than 0, so that compiled rounds take them by their columns.
+    """
     shape = {"dimension": 6, "candidates": 30, "offered": 7, "features": "sphere"}
     if kind == "quadratic":
         return Quadratic(seeds, scale=0.2, noise=0.1, **shape)
@@ -89,6 +94,12 @@ def pool(kind: str, seeds: Sequence[int]) -> Pool:
         options = {"hidden": [20], "temperature": 0.2, "weights": "xavier"}
         return Neural(seeds, **options, **shape | {"features": "gaussian"})
     source = np.random.default_rng(0)
+    if kind == "one-hot":
+        codes = source.integers(4, size=(90, 3))
+        contexts = onehot(codes, np.full(3, 4)) * (source.random((90, 1)) + 0.5)
+        # some rows have fewer places than others; none has none, which would make its actions equal
+        contexts[:, 3] = 0
+        return Contextual(seeds, contexts, np.eye(3)[codes.sum(axis=1) % 3], noise=0.1, passes=3)
     contexts = unit_rows(source.standard_normal((90, 4)))
     means = np.eye(3)[contexts[:, :3].argmax(axis=1)]
     return Contextual(seeds, contexts, means, noise=0.1, passes=3)

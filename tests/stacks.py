@@ -102,6 +102,9 @@ def cases(which: str) -> Iterator[tuple[str, Callable[[Sequence[int]], Outcome]]
     for name in ("ensemble++ coordinate", "ensemble++ gaussian", "ensemble+", "bootstrap", "epinet"):
         for hidden in ((), (50,), (64, 64)):
             yield f"{name} M=1 {hidden} {which}", neural(name, which, hidden=hidden, ensemble_size=1)
+    if which == "compiled":
+        for name in pools.COMPILED:
+            yield f"{name} one-hot", neural(name, which, "one-hot")
     if which == "torch":
         for name in (*pools.COMPILED, *OTHERS):
             yield f"{name} step by step", neural(name, "step by step")

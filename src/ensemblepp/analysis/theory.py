@@ -14,6 +14,7 @@ parameters of the neural agents, as printed and as built.
 from __future__ import annotations
 
 import itertools
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,12 +164,17 @@ def violation(law: str, size: int, actions: int | None, bound: float) -> float:
     if size > 1 and actions > 40:  # where each exceeds the bound with probability 40/K, less than e^-40 is kept
         high = min(high, bound / math.sqrt(1 - special.betaincinv((size - 1) / 2, 0.5, 40 / actions)))
     # Gauss-Legendre, quadratically closer towards `low`, where `kept` may have the slope of a square root
-    nodes, weights = np.polynomial.legendre.leggauss(400)
+    nodes, weights = _gauss_legendre(400)
     nodes, width = (nodes + 1) / 2, max(0.0, high - low)
     norm = low + width * nodes**2
     log_density = (1 - size / 2) * math.log(2) - math.lgamma(size / 2) + (size - 1) * np.log(norm) - norm**2 / 2
     within = width * np.sum(weights * nodes * kept(norm) * np.exp(log_density))
     return float(special.chdtrc(size, bound**2) - within)
+
+
+@functools.cache
+def _gauss_legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(count)
 
 
 def gaussian_violation(actions: int, bound: float, sides: Literal[1, 2] = 2) -> float:

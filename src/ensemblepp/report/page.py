@@ -23,6 +23,9 @@ from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.report import FILES, captions, curves
 from ensemblepp.storage.datasets import atomic_path, read_json
 
+#: Bytes of a dataset that is taken out of memory before the next is read.
+LARGE = 2**26
+
 #: Rows of a table above which it is folded.
 ROWS = 15
 
@@ -109,9 +112,11 @@ class _Content:
         """Study -> its curves, of every study that has a figure."""
         found = {}
         for name in sorted(self._explored):
+            path = Path(self._studies[name]["dataset"])
+            found[name] = curves.study(path)
             # a dataset of the paper's scale fills much of a small machine's memory: one at a time
-            found[name] = curves.study(self._studies[name]["dataset"])
-            gc.collect()
+            if path.stat().st_size > LARGE:
+                gc.collect()
         return found
 
     def _claims(self) -> Iterator[dict[str, Any]]:
@@ -229,7 +234,7 @@ def _picture(path: Path) -> dict[str, Any]:
     try:
         with Image.open(path) as image:
             small, size = io.BytesIO(), image.size
-            image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+            image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG")
     except (OSError, UnidentifiedImageError) as error:
         raise ResultError(f"{path}: cannot be read as a picture ({error}); delete it and run snakemake again") from error
     return {

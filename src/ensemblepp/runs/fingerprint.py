@@ -97,7 +97,9 @@ def source_digest(text: str, ignored: Callable[[ast.stmt], bool] = lambda statem
             if isinstance(statements, list):
                 running = [part for statement in statements for part in (_running(statement) if typed else [statement])]
                 statements[:] = [part for part in running if not (isinstance(part, ast.stmt) and ignored(part))]
-    return _hash("\n".join(_dump(tree)))
+    tokens: list[str] = []
+    _dump(tree, tokens)
+    return _hash("\n".join(tokens))
 
 
 def _is_type_checking(node: ast.AST) -> bool:
@@ -119,23 +121,24 @@ def _running(node: object) -> list:
     return [node]
 
 
-def _dump(node: object) -> Iterator[str]:
-    """A syntax tree as tokens. Not `ast.dump`, which writes fields that are empty on some versions and not on others."""
+def _dump(node: object, tokens: list[str]) -> None:
+    """Append a syntax tree as tokens. Not `ast.dump`, which writes fields that are empty on some versions and not on others."""
     if isinstance(node, ast.AST):
-        yield f"({type(node).__name__}"
-        for name, value in ast.iter_fields(node):
+        tokens.append(f"({type(node).__name__}")
+        for name in node._fields:
+            value = getattr(node, name, None)
             if value not in (None, []) and name != "kind":
-                yield f"{name}="
-                yield from _dump(value)
-        yield ")"
+                tokens.append(f"{name}=")
+                _dump(value, tokens)
+        tokens.append(")")
     elif isinstance(node, list):
-        yield "["
+        tokens.append("[")
         for entry in node:
-            yield from _dump(entry)
-        yield "]"
+            _dump(entry, tokens)
+        tokens.append("]")
     else:
         # in ASCII: which other characters are shown as they are depends on the version
-        yield f"{type(node).__name__} {node!a}"
+        tokens.append(f"{type(node).__name__} {node!a}")
 
 
 def _hash(text: str) -> str:

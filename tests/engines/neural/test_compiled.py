@@ -9,6 +9,8 @@ from neural_pools import COMPILED, LOSSES, SEEDS, build, compiled, pool
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines.choice import simulate
+from ensemblepp.engines.neural.compiled import CompiledRun
+from ensemblepp.engines.neural.rows import columns
 from ensemblepp.trajectory import Trajectory
 
 torch.set_num_threads(1)
@@ -131,29 +133,46 @@ def test_runs_are_the_stacked_ones(name, hidden, gradient_steps, update_every, l
     assert (found[1].flat - start.flat).abs().max() > 0.02
 
 
+@pytest.mark.parametrize("kind", ["contextual", "one-hot"])
 @pytest.mark.parametrize(
     "name", ["epsilon-greedy", "ensemble++ coordinate", "ensemble++ chains", "ensemble+", "bootstrap", "epinet"]
 )
-def test_runs_on_a_table_of_contexts_are_the_stacked_ones(name):
+def test_runs_on_a_table_of_contexts_are_the_stacked_ones(name, kind):
     """The same on 3 fixed actions and one table for all seeds; the data's 270 rounds are used up."""
-    found, reference = both(name, "contextual", 270, gradient_steps=3)
+    found, reference = both(name, kind, 270, gradient_steps=3)
     assert_same_run(found, reference)
     assert np.array_equal(found[0].constant_regret, reference[0].constant_regret)
+
+
+def test_the_first_layer_takes_rows_by_their_columns_where_few_are_not_0():
+    def of(kind: str, hidden: list[int]) -> np.ndarray:
+        environment = pool(kind, SEEDS)
+        return CompiledRun(build("greedy", environment, 10, hidden=hidden), environment, 10, np.array([10]))._columns
+
+    assert of("one-hot", [16]).shape == (1, 90, 3)
+    # of 12 features of a context 4 are not 0; without a layer there is none that could
+    assert of("contextual", [16]).shape == of("one-hot", []).shape == (1, 0, 0)
+
+
+def test_columns_of_a_table():
+    table = np.array([[[0, 2, 0, -1, 0], [0, 0, 0, 0, 0]], [[0, 0, 0, 0, np.nan], [0, 0, 0, 0, 7]]], dtype=np.float32)
+    assert columns(table, 2).tolist() == [[[1, 3], [-1, -1]], [[4, -1], [4, -1]]]
+    assert columns(table, 1).shape == (2, 0, 0)
 
 
 # ------------------------------------------------------------------------------------------------------ to the bit
 
 
-@pytest.mark.parametrize("hidden", [[16, 16], [9, 8, 7]], ids=str)
+@pytest.mark.parametrize(("kind", "hidden"), [("quadratic", [16, 16]), ("quadratic", [9, 8, 7]), ("one-hot", [9, 8])], ids=str)
 @pytest.mark.parametrize("name", COMPILED)
-def test_seeds_together_are_seeds_alone_to_the_bit(name, hidden):
+def test_seeds_together_are_seeds_alone_to_the_bit(name, kind, hidden):
     """Every chain has a loop of its own: choices, sums, diagnostics and parameters of 3 seeds are those of each alone."""
     changes = {"hidden": hidden, "gradient_steps": 2}
-    environment = pool("quadratic", SEEDS)
+    environment = pool(kind, SEEDS)
     agent = build(name, environment, 150, **changes)
     together = simulate(environment, agent, 150, engine=compiled(name)[0])
     for row, seed in enumerate(SEEDS):
-        own = pool("quadratic", (seed,))
+        own = pool(kind, (seed,))
         single = build(name, own, 150, **changes)
         alone = simulate(own, single, 150, engine=compiled(name)[0])
         for name_ in ("regret", "reward", "optimal", "action"):

@@ -55,10 +55,11 @@ def test_gradients_are_autograd_s(name, loss, hidden):
         assert (error < 1e-5 * size).all(), parameter
 
 
+@pytest.mark.parametrize("kind", ["contextual", "one-hot"])
 @pytest.mark.parametrize("name", ["ensemble++ coordinate", "ensemble+", "epinet"])
-def test_gradients_on_a_table_of_contexts_are_autograd_s(name):
+def test_gradients_on_a_table_of_contexts_are_autograd_s(name, kind):
     """One table for all seeds, sparse features, a buffer that is already full: stored = 12 of 20."""
-    own, autograd = step_of_both(name, "contextual", buffer_capacity=12)
+    own, autograd = step_of_both(name, kind, buffer_capacity=12)
     for parameter, expected in autograd.items():
         assert np.linalg.norm(own[parameter] - expected) < 1e-5 * np.linalg.norm(expected), parameter
 

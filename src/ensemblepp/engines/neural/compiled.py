@@ -15,6 +15,8 @@ from ensemblepp.engines.neural.rows import RowsRun
 class CompiledRun(RowsRun):
     """Rounds by the compiled kernel."""
 
+    by_columns = True
+
     def play_rows(self, start: int, stop: int) -> None:
         agent, heads = self.agent, self.agent.linear_heads()
         none = np.empty((agent.stack, stop - start, 0), dtype=np.float32)

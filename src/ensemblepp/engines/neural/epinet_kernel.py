@@ -321,15 +321,16 @@ def play(shape, environment, draws, state, done, start):
     places, work, delta, other = network.room(shape, max(batch, actions))
     change = np.zeros(state.flat.shape[1], dtype=np.float32)
     rewards, extras = np.empty(batch, dtype=np.float32), np.empty((batch, members), dtype=np.float32)
-    means = np.empty(actions)
+    means, picked = np.empty(actions), np.empty(batch, dtype=np.int32)
     for chain in range(chains):
         row, seed = state.flat[chain], draws.seed[chain]
-        table, mean_of = environment.table[environment.table_of[chain]], environment.means[environment.means_of[chain]]
+        items, mean_of = network.items_of(environment, chain), environment.means[environment.means_of[chain]]
         for place in range(start, start + rounds):
             clock = done + place - start
             offers, offsets = draws.offers[seed, place], draws.offsets[chain, place - start]
-            best = network.offer(environment, table, mean_of, offers, means, work)
-            network.forward(shape, row, work, places, actions)
+            best = network.offer(mean_of, offers, means)
+            network.gather_all(items, offers, work)
+            network.forward(shape, row, work, places, items, offers)
             features = work[: actions * dimension].reshape(actions, dimension)
             hidden = work[places[layers] : places[layers] + actions * width].reshape(actions, width)
             chosen, explores = _choose(shape, row, features, hidden, draws.reference[chain, place], offsets)
@@ -345,13 +346,14 @@ def play(shape, environment, draws, state, done, start):
             stored = min(clock + 1, state.item.shape[1])
             for step in range(steps):
                 drawn = draws.minibatch[chain, place, step]
-                network.minibatch(environment, table, state, chain, drawn, stored, work, rewards, extras)
-                network.forward(shape, row, work, places, batch)
+                network.minibatch(state, chain, drawn, stored, picked, rewards, extras)
+                network.gather_all(items, picked, work)
+                network.forward(shape, row, work, places, items, picked)
                 features = work[: batch * dimension].reshape(batch, dimension)
                 hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)
                 zeta = draws.indices[chain, place, step]
                 state.loss[chain] = _gradient(shape, row, features, hidden, zeta, extras, rewards, change, delta)
-                network.trunk_back(shape, row, work, places, batch, delta, other, change)
+                network.trunk_back(shape, row, work, places, items, picked, delta, other, change)
                 state.steps[chain] += 1
                 moments, decay = (state.first[chain], state.second[chain]), shape.weight_decay / stored
                 network.adam(row, moments[0], moments[1], change, shape.learning_rate, decay, state.steps[chain])

@@ -182,9 +182,9 @@ def _members_gradient(shape, outputs, reward, extra, gradient):
 
 
 @network.inner
-def _back(shape, row, work, places, rows, matrix, gradient, delta, other, change):
+def _back(shape, row, work, places, items, picked, matrix, gradient, delta, other, change):
     """Write the loss's derivatives by all parameters to `change`, from those by the outputs; `delta` and `other` are room."""
-    layers, width = len(shape.weights), shape.widths[-1]
+    layers, width, rows = len(shape.weights), shape.widths[-1], len(picked)
     columns = gradient.shape[1]
     hidden = work[places[layers] : places[layers] + rows * width].reshape(rows, width)
     by_head = np.dot(hidden.T, gradient)
@@ -213,7 +213,7 @@ def _back(shape, row, work, places, rows, matrix, gradient, delta, other, change
                     upper[i, j] += gradient[i, c] * matrix[j, c]
     else:
         np.dot(gradient, matrix.T, upper)
-    network.trunk_back(shape, row, work, places, rows, delta, other, change)
+    network.trunk_back(shape, row, work, places, items, picked, delta, other, change)
 
 
 @network.inner
@@ -260,16 +260,17 @@ def play(shape, environment, draws, state, done):
     scores = np.empty((actions, columns), dtype=np.float32)
     outputs, gradient = np.empty((batch, columns), dtype=np.float32), np.empty((batch, columns), dtype=np.float32)
     rewards, extras = np.empty(batch, dtype=np.float32), np.empty((batch, state.extra.shape[2]), dtype=np.float32)
-    means = np.empty(actions)
+    means, picked = np.empty(actions), np.empty(batch, dtype=np.int32)
     for chain in range(chains):
         row, seed = state.flat[chain], draws.seed[chain]
-        table, mean_of = environment.table[environment.table_of[chain]], environment.means[environment.means_of[chain]]
+        items, mean_of = network.items_of(environment, chain), environment.means[environment.means_of[chain]]
         _head_matrix(shape, row, shape.prior[chain], matrix)
         for place in range(rounds):
             clock = done + place
             offers = draws.offers[seed, place]
-            best = network.offer(environment, table, mean_of, offers, means, work)
-            network.forward(shape, row, work, places, actions)
+            best = network.offer(mean_of, offers, means)
+            network.gather_all(items, offers, work)
+            network.forward(shape, row, work, places, items, offers)
             hidden = work[places[layers] : places[layers] + actions * width].reshape(actions, width)
             np.dot(hidden, matrix, scores)
             _add_bias(shape, row, scores)
@@ -290,8 +291,9 @@ def play(shape, environment, draws, state, done):
             stored = min(clock + 1, capacity)
             for step in range(steps):
                 drawn = draws.minibatch[chain, place, step]
-                network.minibatch(environment, table, state, chain, drawn, stored, work, rewards, extras)
-                network.forward(shape, row, work, places, batch)
+                network.minibatch(state, chain, drawn, stored, picked, rewards, extras)
+                network.gather_all(items, picked, work)
+                network.forward(shape, row, work, places, items, picked)
                 hidden = work[places[layers] : places[layers] + batch * width].reshape(batch, width)
                 np.dot(hidden, matrix, outputs)
                 _add_bias(shape, row, outputs)
@@ -306,7 +308,7 @@ def play(shape, environment, draws, state, done):
                     state.loss[chain] = _based_gradient(shape, outputs, rewards, extras, of, gradient)
                 else:
                     state.loss[chain] = _members_gradient(shape, outputs, rewards, extras, gradient)
-                _back(shape, row, work, places, batch, matrix, gradient, delta, other, change)
+                _back(shape, row, work, places, items, picked, matrix, gradient, delta, other, change)
                 state.steps[chain] += 1
                 network.adam(
                     row,

@@ -26,11 +26,20 @@ class Environment(NamedTuple):
     """The environment."""
 
     table: np.ndarray  #: (tables, rows, width) float32
+    columns: np.ndarray  #: (tables, rows, K) int32: where a row is not 0, then -1; K = 0: rows are multiplied whole
     blocks: int  #: item i is row i // blocks, in block i % blocks of the features
     means: np.ndarray  #: (tables, items) float64
     table_of: np.ndarray  #: (chains,) which table is whose
     means_of: np.ndarray  #: (chains,) the same of the means
     bernoulli: bool
+
+
+class Items(NamedTuple):
+    """The items that one chain may be offered: `Environment` without the other tables."""
+
+    table: np.ndarray
+    columns: np.ndarray
+    blocks: int
 
 
 class Progress(NamedTuple):
@@ -52,10 +61,17 @@ class Progress(NamedTuple):
 
 
 @inner
-def gather(table, blocks, item, features):
+def items_of(environment, chain):
+    of = environment.table_of[chain]
+    return Items(environment.table[of], environment.columns[of], environment.blocks)
+
+
+@inner
+def gather(items, item, features):
     """Write the features of an item, (d,)."""
-    width, first, row = table.shape[1], item % blocks * table.shape[1], table[item // blocks]
-    if blocks > 1:
+    width = items.table.shape[1]
+    first, row = item % items.blocks * width, items.table[item // items.blocks]
+    if items.blocks > 1:
         for j in range(len(features)):
             features[j] = np.float32(0)
     # not by a slice, whose check of shapes costs more to compile than a loop
@@ -64,14 +80,21 @@ def gather(table, blocks, item, features):
 
 
 @inner
-def offer(environment, table, mean_of, offers, means, work):
-    """Write features of the offered items to the beginning of `work` and their means to `means`; returns the best mean."""
-    dimension = table.shape[1] * environment.blocks
+def gather_all(items, rows, work):
+    """Write the features of so many items to the beginning of `work`, unless the first layer takes their columns alone."""
+    dimension = items.table.shape[1] * items.blocks
+    if items.columns.shape[1] == 0:
+        for i in range(len(rows)):
+            gather(items, rows[i], work[i * dimension : (i + 1) * dimension])
+
+
+@inner
+def offer(mean_of, offers, means):
+    """Write the means of the offered items to `means`; returns the best."""
     best = -np.inf  # not means.max(), which takes a tenth of all compile time
     for i in range(len(offers)):
         means[i] = mean_of[offers[i]]
         best = max(best, means[i])
-        gather(table, environment.blocks, offers[i], work[i * dimension : (i + 1) * dimension])
     return best
 
 
@@ -95,15 +118,14 @@ def answer(environment, state, chain, clock, offers, chosen, means, best, noise,
 
 
 @inner
-def minibatch(environment, table, state, chain, drawn, stored, work, rewards, extras):
-    """Gather the rows of the buffer that `drawn`, (batch,) uniform in [0, 1), chooses of the first `stored`.
+def minibatch(state, chain, drawn, stored, picked, rewards, extras):
+    """Look up what of the buffer `drawn`, (batch,) uniform in [0, 1), chooses of the first `stored`.
 
-    Features go to the beginning of `work`, rewards to `rewards`, and to `extras` as many extra numbers as it has columns.
+    Items go to `picked`, rewards to `rewards`, and to `extras` as many extra numbers as it has columns.
     """
-    dimension = table.shape[1] * environment.blocks
     for i in range(len(drawn)):
         slot = int(drawn[i] * np.float32(stored))
-        gather(table, environment.blocks, state.item[chain, slot], work[i * dimension : (i + 1) * dimension])
+        picked[i] = state.item[chain, slot]
         rewards[i] = state.reward[chain, slot]
         for m in range(extras.shape[1]):
             extras[i, m] = state.extra[chain, slot, m]
@@ -123,23 +145,64 @@ def room(shape, rows):
 
 
 @inner
-def forward(shape, row, work, places, rows):
-    """Activations of all layers for `rows` rows whose features lie at places[0] of `work`; ReLU after every layer."""
+def _product(items, picked, weight, outputs):
+    """outputs = features @ weight, of items by their columns alone."""
+    width, most = items.table.shape[1], items.columns.shape[1]
+    for i in range(len(outputs)):
+        first, of = picked[i] % items.blocks * width, picked[i] // items.blocks
+        for j in range(weight.shape[1]):
+            outputs[i, j] = np.float32(0)
+        for k in range(most):
+            column = items.columns[of, k]
+            if column < 0:
+                break
+            value = items.table[of, column]
+            for j in range(weight.shape[1]):
+                outputs[i, j] += value * weight[first + column, j]
+
+
+@inner
+def _product_back(items, picked, above, into):
+    """into = features.T @ above, of items by their columns alone."""
+    width, most = items.table.shape[1], items.columns.shape[1]
+    for r in range(into.shape[0]):
+        for j in range(into.shape[1]):
+            into[r, j] = np.float32(0)
+    for i in range(len(above)):
+        first, of = picked[i] % items.blocks * width, picked[i] // items.blocks
+        for k in range(most):
+            column = items.columns[of, k]
+            if column < 0:
+                break
+            value = items.table[of, column]
+            for j in range(into.shape[1]):
+                into[first + column, j] += value * above[i, j]
+
+
+@inner
+def forward(shape, row, work, places, items, picked):
+    """Activations of all layers for the items `picked`, whose features lie at places[0] of `work` unless they are taken by
+    their columns; ReLU after every layer."""
+    rows = len(picked)
     for layer in range(len(shape.weights)):
         fan_in, width = shape.widths[layer], shape.widths[layer + 1]
         weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * width].reshape(fan_in, width)
         bias = row[shape.biases[layer] : shape.biases[layer] + width]
         inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
         outputs = work[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
-        np.dot(inputs, weight, outputs)
+        if layer == 0 and items.columns.shape[1] > 0:
+            _product(items, picked, weight, outputs)
+        else:
+            np.dot(inputs, weight, outputs)
         for i in range(rows):
             for j in range(width):
                 outputs[i, j] = max(outputs[i, j] + bias[j], np.float32(0))
 
 
 @inner
-def trunk_back(shape, row, work, places, rows, delta, other, change):
+def trunk_back(shape, row, work, places, items, picked, delta, other, change):
     """Write derivatives by the trunk's parameters to `change`, from those by its outputs, in `delta`; `other` is room."""
+    rows = len(picked)
     for layer in range(len(shape.weights) - 1, -1, -1):
         fan_in, wide = shape.widths[layer], shape.widths[layer + 1]
         inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
@@ -152,7 +215,10 @@ def trunk_back(shape, row, work, places, rows, delta, other, change):
                 above[i, j] = above[i, j] if outputs[i, j] > np.float32(0) else np.float32(0)
                 bias[j] += above[i, j]
         into = change[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
-        np.dot(inputs.T, above, into)
+        if layer == 0 and items.columns.shape[1] > 0:
+            _product_back(items, picked, above, into)
+        else:
+            np.dot(inputs.T, above, into)
         if layer > 0:
             weight = row[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
             below = other[: rows * fan_in].reshape(rows, fan_in)

@@ -15,8 +15,15 @@ from ensemblepp.engines.neural import network, run
 from ensemblepp.environments.pool import Pool
 
 
+#: The first layer takes items by their columns where at most one in so many features is not 0.
+SPARSE = 4
+
+
 class RowsRun(run.Run):
     """Rounds by a compiled function, which a subclass calls in `play_rows`."""
+
+    #: Whether the function can do without the features of items whose columns it knows.
+    by_columns = False
 
     def __init__(self, agent: NeuralAgent, environment: Pool, horizon: int, time: np.ndarray) -> None:
         super().__init__(agent, environment, horizon, time)
@@ -29,6 +36,8 @@ class RowsRun(run.Run):
         self._item = np.zeros((chains, capacity), dtype=np.int32)
         self._rewards = np.zeros((chains, capacity), dtype=np.float32)
         self._extra = np.zeros((chains, capacity, agent.extra_width), dtype=np.float32)
+        few = agent.dimension // SPARSE if self.by_columns and agent.hidden else 0
+        self._columns = columns(environment.table, few)
 
     def put(self, offers: np.ndarray, noise: np.ndarray) -> None:
         self._offers, self._noise = np.ascontiguousarray(offers, dtype=np.int32), noise
@@ -60,7 +69,7 @@ class RowsRun(run.Run):
 
     def _environment(self) -> network.Environment:
         own = self.environment
-        return network.Environment(own.table, own.blocks, own.means, self.table_of, self.means_of, own.bernoulli)
+        return network.Environment(own.table, self._columns, own.blocks, own.means, self.table_of, self.means_of, own.bernoulli)
 
     def _progress(self) -> network.Progress:
         agent = self.agent
@@ -82,3 +91,17 @@ class RowsRun(run.Run):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
+
+
+def columns(table: np.ndarray, few: int) -> np.ndarray:
+    """Where the rows of (tables, rows, width) are not 0, (tables, rows, K) int32 with -1 after the last.
+
+    K is 0, and so is the number of rows, where a row has more than `few` such places.
+    """
+    filled = table != 0
+    most = int(filled.sum(axis=-1).max(initial=0))
+    if most > few:
+        return np.empty((len(table), 0, 0), dtype=np.int32)
+    # those that are filled first, in order
+    places = np.argsort(~filled, axis=-1, kind="stable")[..., :most].astype(np.int32)
+    return np.where(np.take_along_axis(filled, places, axis=-1), places, np.int32(-1))
