@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from ensemblepp import figures
 from ensemblepp.config.loading import read_files
 from ensemblepp.runs.publish import redraw
 
@@ -27,7 +28,8 @@ def differing(one: Path, other: Path) -> float:
     return float((abs(first - second).max(axis=-1) > 32).mean()) if first.shape == second.shape else 1.0
 
 
-def test_published_figures_are_drawn_from_what_is_published(tmp_path, request):
+def test_published_figures_are_drawn_from_what_is_published(tmp_path, request, monkeypatch):
+    monkeypatch.setattr(figures, "SUFFIXES", ("png",))
     root = request.config.rootpath
     published = root / "results/paper-scale"
     shutil.copytree(published / "datasets", tmp_path / "datasets")

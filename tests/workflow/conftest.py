@@ -26,8 +26,18 @@ def smoke(tmp_path_factory: pytest.TempPathFactory, mirror: Path) -> Project:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (first / "first-run.times").exists():
             run_all(first, mirror)
-    project = copy_project(tmp_path_factory.mktemp("smoke"), ENSEMBLEPP_MIRROR=str(mirror))
-    shutil.copytree(first, project.folder, dirs_exist_ok=True)
+    return copy_of(first, tmp_path_factory.mktemp("smoke"), mirror)
+
+
+@pytest.fixture
+def smoke_copy(smoke: Project, tmp_path: Path, mirror: Path) -> Project:
+    """As `smoke`, for one test, which need not put back what it changes: to run the workflow again takes longer than to copy it."""
+    return copy_of(smoke.folder, tmp_path, mirror)
+
+
+def copy_of(finished: Path, folder: Path, mirror: Path) -> Project:
+    project = copy_project(folder, ENSEMBLEPP_MIRROR=str(mirror))
+    shutil.copytree(finished, folder, dirs_exist_ok=True)
     return project
 
 

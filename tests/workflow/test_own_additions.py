@@ -289,6 +289,9 @@ def test_an_edit_plans_what_depends_on_it(project, file, change, replacement, si
         assert {path.split("/")[3] for path in blocks} == {"arms"}
     assert "present_additions" in jobs
     assert "present_moderation" not in jobs
+
+
+def test_edits_that_are_taken_back_leave_nothing_to_do(project):
     assert project.planned() == {}
 
 

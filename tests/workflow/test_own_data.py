@@ -29,50 +29,42 @@ def declare(environments: str) -> str:
     return environments.replace("\nenvironments:\n", f"\n{table}\nenvironments:\n{entry}", 1)
 
 
-def test_a_table_of_one_s_own_is_in_the_figure(smoke: Project):
-    environments, studies = smoke.folder / "config/environments.yaml", smoke.folder / "config/studies.yaml"
-    texts = {path: path.read_text() for path in (environments, studies)}
-    table = smoke.folder / "wine.csv"
-    try:
-        environments.write_text(declare(texts[environments]))
-        before, heading, after = texts[studies].partition("\n  uci:\n")
-        studies.write_text(before + heading + after.replace("[mushroom, shuttle]", "[mushroom, shuttle, wine]", 1))
+def test_a_table_of_one_s_own_is_in_the_figure(smoke_copy: Project):
+    environments, studies = smoke_copy.folder / "config/environments.yaml", smoke_copy.folder / "config/studies.yaml"
+    table = smoke_copy.folder / "wine.csv"
+    environments.write_text(declare(environments.read_text()))
+    before, heading, after = studies.read_text().partition("\n  uci:\n")
+    studies.write_text(before + heading + after.replace("[mushroom, shuttle]", "[mushroom, shuttle, wine]", 1))
 
-        refused = smoke.snakemake(FIGURE)
-        assert refused.returncode != 0
-        assert "config/environments.yaml: datasets.wine: wine.csv: no such file\n" in refused.stdout
+    refused = smoke_copy.snakemake(FIGURE)
+    assert refused.returncode != 0
+    assert "config/environments.yaml: datasets.wine: wine.csv: no such file\n" in refused.stdout
 
-        table.write_text("\n".join(rows()) + "\n")
-        jobs = smoke.planned(FIGURE)
-        assert jobs["prepare"] == ["data/prepared/wine.nc"]
-        assert {path.split("/")[3] for path in jobs["simulate"]} == {"wine"}
-        done = smoke.snakemake(FIGURE)
-        assert done.returncode == 0, done.stdout
-        data = xr.load_dataset(smoke.folder / DATASET)
-        wine = data.sel(environment="wine")
-        assert wine["constant_regret"].dropna("action_index", how="all").sizes["action_index"] == 3
-        mpl.use("Agg")
-        from ensemblepp.figures import nonlinear_regret
-
-        assert "Wine" in [axes.get_title() for axes in nonlinear_regret.draw(data).axes]
-        assert not smoke.planned(FIGURE)
-
-        # an edited table is prepared and played anew, and nothing else
-        table.write_text("\n".join(rows()).replace("white,0,sweet", "white,1,sweet") + "\n")
-        jobs = smoke.planned(FIGURE)
-        assert jobs["prepare"] == ["data/prepared/wine.nc"]
-        table.write_text("\n".join(rows()) + "\nwhite,sour,dry\n")
-        prepared = (smoke.folder / "data/prepared/wine.nc").read_bytes()
-        faulty = smoke.snakemake(FIGURE)
-        assert faulty.returncode != 0
-        assert (
-            "error: wine.csv, line 202, column 'acidity': not a number "
-            "(expected a number, or the column under `nominal`, found 'sour')\n" in faulty.stdout
-        )
-        assert (smoke.folder / "data/prepared/wine.nc").read_bytes() == prepared
-    finally:
-        table.unlink(missing_ok=True)
-        for path, text in texts.items():
-            path.write_text(text)
-    done = smoke.snakemake()
+    table.write_text("\n".join(rows()) + "\n")
+    jobs = smoke_copy.planned(FIGURE)
+    assert jobs["prepare"] == ["data/prepared/wine.nc"]
+    assert {path.split("/")[3] for path in jobs["simulate"]} == {"wine"}
+    done = smoke_copy.snakemake(FIGURE)
     assert done.returncode == 0, done.stdout
+    data = xr.load_dataset(smoke_copy.folder / DATASET)
+    wine = data.sel(environment="wine")
+    assert wine["constant_regret"].dropna("action_index", how="all").sizes["action_index"] == 3
+    mpl.use("Agg")
+    from ensemblepp.figures import nonlinear_regret
+
+    assert "Wine" in [axes.get_title() for axes in nonlinear_regret.draw(data).axes]
+    assert not smoke_copy.planned(FIGURE)
+
+    # an edited table is prepared and played anew, and nothing else
+    table.write_text("\n".join(rows()).replace("white,0,sweet", "white,1,sweet") + "\n")
+    jobs = smoke_copy.planned(FIGURE)
+    assert jobs["prepare"] == ["data/prepared/wine.nc"]
+    table.write_text("\n".join(rows()) + "\nwhite,sour,dry\n")
+    prepared = (smoke_copy.folder / "data/prepared/wine.nc").read_bytes()
+    faulty = smoke_copy.snakemake(FIGURE)
+    assert faulty.returncode != 0
+    assert (
+        "error: wine.csv, line 202, column 'acidity': not a number "
+        "(expected a number, or the column under `nominal`, found 'sour')\n" in faulty.stdout
+    )
+    assert (smoke_copy.folder / "data/prepared/wine.nc").read_bytes() == prepared

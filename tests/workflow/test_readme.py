@@ -36,34 +36,26 @@ def test_the_added_agent_keeps_its_promises(tmp_path, monkeypatch):
     names["test_uniform"]()
 
 
-def test_an_added_agent_runs_alone_and_is_in_the_results(smoke: Project):
+def test_an_added_agent_runs_alone_and_is_in_the_results(smoke_copy: Project):
     (code,) = [block for block in blocks("python") if block.startswith('"""Uniform')]
     (entry,) = [block for block in blocks("yaml") if "class: uniform:Uniform" in block]
-    source = smoke.folder / "uniform.py"
-    declared, studies = smoke.folder / "config/agents.yaml", smoke.folder / "config/studies.yaml"
-    texts = {path: path.read_text() for path in (declared, studies)}
-    dataset = smoke.folder / "results/smoke/datasets/uci.nc"
-    try:
-        source.write_text(code)
-        declared.write_text(texts[declared] + entry)
-        before, heading, after = texts[studies].partition("\n  uci:\n")
-        studies.write_text(before + heading + after.replace("[ensemble++, greedy]", "[ensemble++, greedy, uniform]", 1))
-        jobs = smoke.planned()
-        assert {path.split("/")[4] for path in jobs["simulate"]} == {"uniform"}
-        assert jobs["aggregate"] == ["results/smoke/datasets/uci.nc"]
-        done = smoke.snakemake()
-        assert done.returncode == 0, done.stdout
-        with xr.open_dataset(dataset) as data:
-            final = data["regret"].sel(agent="uniform", environment="shuttle").isel(time=-1)
-            # seven classes, so six of seven uniform choices are wrong
-            assert float(final.mean()) == pytest.approx(150 * 6 / 7, rel=0.1)
-        assert "Uniform" in (smoke.folder / "results/smoke/tables/uci-final_regret.md").read_text()
-    finally:
-        source.unlink(missing_ok=True)
-        for path, text in texts.items():
-            path.write_text(text)
-    done = smoke.snakemake()
+    source = smoke_copy.folder / "uniform.py"
+    declared, studies = smoke_copy.folder / "config/agents.yaml", smoke_copy.folder / "config/studies.yaml"
+    dataset = smoke_copy.folder / "results/smoke/datasets/uci.nc"
+    source.write_text(code)
+    declared.write_text(declared.read_text() + entry)
+    before, heading, after = studies.read_text().partition("\n  uci:\n")
+    studies.write_text(before + heading + after.replace("[ensemble++, greedy]", "[ensemble++, greedy, uniform]", 1))
+    jobs = smoke_copy.planned()
+    assert {path.split("/")[4] for path in jobs["simulate"]} == {"uniform"}
+    assert jobs["aggregate"] == ["results/smoke/datasets/uci.nc"]
+    done = smoke_copy.snakemake()
     assert done.returncode == 0, done.stdout
+    with xr.open_dataset(dataset) as data:
+        final = data["regret"].sel(agent="uniform", environment="shuttle").isel(time=-1)
+        # seven classes, so six of seven uniform choices are wrong
+        assert float(final.mean()) == pytest.approx(150 * 6 / 7, rel=0.1)
+    assert "Uniform" in (smoke_copy.folder / "results/smoke/tables/uci-final_regret.md").read_text()
 
 
 def test_the_files_that_readme_names_exist():
