@@ -31,7 +31,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory, mirror: Path) -> Project:
 
 @pytest.fixture
 def smoke_copy(smoke: Project, tmp_path: Path, mirror: Path) -> Project:
-    """As `smoke`, for one test, which need not put back what it changes: to run the workflow again takes longer than to copy it."""
+    """As `smoke`, for one test, which need not put back what it changes: to copy it is faster than to run it again."""
     return copy_of(smoke.folder, tmp_path, mirror)
 
 

@@ -13,8 +13,8 @@ parameters of the neural agents, as printed and as built.
 
 from __future__ import annotations
 
-import itertools
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

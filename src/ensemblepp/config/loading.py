@@ -109,7 +109,7 @@ def read_yaml(path: str | Path) -> Mapping[Any, Any]:
 
 
 def _read(text: str) -> Any:
-    """What YAML says, by libyaml where it is there: ten times faster, but what it says of a fault is not what Snakemake says."""
+    """What YAML says, by libyaml where it is there: far faster, but of a fault it does not say what Snakemake says."""
     try:
         loader = yaml.CSafeLoader(text)
         try:

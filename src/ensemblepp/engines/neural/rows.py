@@ -14,7 +14,6 @@ from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines.neural import network, run
 from ensemblepp.environments.pool import Pool
 
-
 #: The first layer takes items by their columns where at most one in so many features is not 0.
 SPARSE = 4
 
