@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from synthetic_studies import evidence, rule, study
 
+from ensemblepp.analysis import published
 from ensemblepp.claims import writing
 from ensemblepp.claims.ledger import COMPUTED, ESTIMATED, decide, in_words
 from ensemblepp.cli import main
@@ -91,6 +92,37 @@ def test_fewer_seeds_than_the_least_decide_nothing(plan):
     assert rows[0]["reason"] == "12 seeds: nothing is decided by fewer than 13"
     assert rows[0]["p_holds"] is None
     assert rows[0]["effect"] == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("small", [0, published.SMALL])
+def test_a_published_study_decides_what_its_runs_decide(tmp_path, monkeypatch, plan, small):
+    """But for slopes where no single seeds are published: their stand-ins have the right mean and error, and no more."""
+    monkeypatch.setattr(published, "SMALL", small)
+    runs = {("bowl", "ours", 8): 50 + NOISE[0], ("bowl", "theirs", 8): 100 + NOISE[1]}
+    full = study(runs, study_title="Small", scale="smoke", seeds=12, codes="{}")
+    write_dataset(full, tmp_path / "small.nc")
+    write_dataset(published.summary(full), tmp_path / "published.nc")
+    growth = claim(rule("slopes", at_most=0.9), {"paper": evidence(["ours"])})
+    plan["claims"] |= {"growth": growth}
+    rows, found = (
+        {(row["claim"], row["protocol"]): row for row in decide(plan | {"datasets": {"small": str(tmp_path / name)}})["rows"]}
+        for name in ("small.nc", "published.nc")
+    )
+    sloped = ("growth", "paper")
+    if small:
+        assert found == rows
+    assert rows[sloped]["verdict"] == "fails"
+    if not small:
+        assert found[sloped]["reason"] == "study 'small' is published without single seeds before the end"
+        for name in ("lower", "higher"):
+            for key in ("verdict", "effect", "low", "high", "p_holds", "p_fails", "seeds", "horizon"):
+                assert found[name, "paper"][key] == rows[name, "paper"][key]
+
+
+def test_a_file_without_regret_is_of_another_kind(plan, tmp_path):
+    write_dataset(study({("bowl", "ours", 8): 50 + NOISE[0]}).drop_vars("regret"), tmp_path / "small.nc")
+    with pytest.raises(ResultError, match=r"small\.nc: a file of another kind \(there is no 'regret' in it\)"):
+        decide(plan)
 
 
 def test_a_damaged_dataset_is_no_missing_one(plan, tmp_path):

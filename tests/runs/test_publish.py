@@ -11,12 +11,13 @@ import pytest
 import xarray as xr
 
 from ensemblepp.analysis.needs import Had
+from ensemblepp.claims.ledger import decide
 from ensemblepp.config.loading import load, read_files
 from ensemblepp.errors import ResultError
-from ensemblepp.runs import crate
+from ensemblepp.runs import crate, ledger
 from ensemblepp.runs import publish as module
 from ensemblepp.runs.publish import publish
-from ensemblepp.storage.datasets import write_dataset, write_json
+from ensemblepp.storage.datasets import read_json, write_dataset, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -67,9 +68,6 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         (tmp_path / path).write_text("now")
         if path.endswith(".nc") and "/runs/" in path:
             write_json(RECORD, (tmp_path / path).with_suffix(".json"))
-    for path in settings.ledger_files():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("ledger")
     assert block.path in settings.files("uci")
     monkeypatch.setattr(module, "read_dataset", lambda path, **_: path)
     monkeypatch.setattr(module, "summary", lambda path: path)
@@ -78,6 +76,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     monkeypatch.setattr(module, "read_study", lambda path, *_: (path.read_text(), path)[1])
     monkeypatch.setattr(module, "had", lambda path: Had({}, {}, {}, True))
     monkeypatch.setattr(module.figures, "write", stand_in)
+    monkeypatch.setattr(module.writing, "save", lambda plan, outputs: [write_json(plan["absent"], path) for path in outputs])
     write_json({"moderation": "cost of moderation"}, tmp_path / "logs/smoke/costs.json")
     assert publish(settings, folder) == ["uci"]
     for name in files[:3]:
@@ -87,7 +86,10 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     for suffix in ("pdf", "png"):
         drawn = folder / f"figures/uci-nonlinear_regret.{suffix}"
         assert drawn.read_text() == "ensemblepp.figures.nonlinear_regret:draw of uci.nc"
-    assert (folder / "claims/ledger.json").read_text() == "ledger"
+    for suffix in ("csv", "json", "md", "tex"):
+        absent = json.loads((folder / f"claims/ledger.{suffix}").read_text())
+        assert absent["linear"] == "study 'linear' is published under other values (2 datasets seen)"
+        assert absent["moderation"] == "study 'moderation' is not published yet"
     provenance = json.loads((folder / "provenance.json").read_text())
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
     assert provenance["not_run"]["moderation"] == "cost of moderation"
@@ -169,11 +171,27 @@ def test_a_published_study_is_outdated_where_its_values_are_no_longer_the_config
     assert module.outdated(load(values), [dataset]) == ({"curves": reason} if reason else {})
 
 
+STALE = "stale: run `python -m ensemblepp config --write` in the project's folder and commit what it writes"
+
+
+def test_the_published_ledger_is_what_the_published_datasets_say(monkeypatch):
+    """Anyone can decide the claims again without a run; numbers repeat to four digits on other processors."""
+    monkeypatch.chdir(ROOT)
+    settings, folder = read_files(scale="paper"), Path(module.FOLDER)
+    plan = ledger.published(settings, folder, module.outdated(settings, sorted(folder.glob("datasets/*.nc"))))
+    found, expected = (json.loads(json.dumps(decide(plan))), read_json(folder / "claims/ledger.json"))
+    numbers = ("effect", "low", "high", "p_holds", "p_fails", "p_holds_adjusted", "p_fails_adjusted")
+    for row, published in zip(found["rows"], expected["rows"], strict=True):
+        for key in (*row.keys() - {*numbers, "parts"}, "verdict"):
+            assert row[key] == published[key], STALE
+        for key in numbers:
+            assert row[key] == (published[key] and pytest.approx(published[key], rel=1e-4, abs=1e-12)), STALE
+    assert found["counts"] == expected["counts"]
+
+
 def test_what_the_project_publishes_says_which_of_it_is_outdated():
     """Nobody takes published results for those of the present values."""
     settings, folder = read_files(ROOT, scale="paper"), ROOT / module.FOLDER
     found = module.outdated(settings, sorted(folder.glob("datasets/*.nc")))
     page = (folder / "README.md").read_text()
-    assert page == module.readme(settings, json.loads((folder / "provenance.json").read_text()), found), (
-        "stale: run `python -m ensemblepp config --write` in the project's folder and commit what it writes"
-    )
+    assert page == module.readme(settings, json.loads((folder / "provenance.json").read_text()), found), STALE

@@ -15,6 +15,9 @@ EVERY = 4
 #: Numbers of regret up to which a study is small: all that it holds over time is kept, but for the rewards.
 SMALL = 2**18
 
+#: The attribute of a dataset some of whose numbers are stand-ins; it says which.
+STAND_INS = "stand_ins"
+
 #: Attributes of a dataset that its summary keeps.
 KEPT = ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")
 
@@ -59,4 +62,4 @@ def restored(published: xr.Dataset) -> xr.Dataset:
     regret = published["mean"] + published["standard_error"] * places
     last = regret["time"] == regret["time"][-1]
     regret = regret.where(~last, final).transpose(*published["mean"].dims[:-1], "seed", "time").astype("float32")
-    return published.assign(regret=regret)
+    return published.assign(regret=regret).assign_attrs({STAND_INS: "regret before the end"})

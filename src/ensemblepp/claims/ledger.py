@@ -10,8 +10,10 @@ from typing import Any
 
 import xarray as xr
 
+from ensemblepp.analysis.published import restored
 from ensemblepp.claims import comparisons, curves, formulas, frontier, sizes, tracking
 from ensemblepp.claims.verdicts import VERDICTS, Finding, NotRun, Part, Verdict, beside, verdicts
+from ensemblepp.errors import ResultError
 from ensemblepp.storage.datasets import read_dataset
 
 #: statistic -> what it estimates of a study's dataset.
@@ -61,7 +63,7 @@ def decide(plan: Mapping[str, Any]) -> dict[str, Any]:
     # a dataset of the paper's scale fills much of a small machine's memory: one at a time
     for study, wanted in by_study.items():
         path = plan["datasets"].get(study)
-        dataset = read_dataset(path, holds=("regret", "specs", "horizon")) if path else None
+        dataset = _read(path) if path else None
         for name, protocol in wanted:
             claim = plan["claims"][name]
             found[name, protocol] = _finding(claim["rule"], claim["evidence"][protocol], dataset, plan)
@@ -84,6 +86,16 @@ def decide(plan: Mapping[str, Any]) -> dict[str, Any]:
         for protocol in dict.fromkeys(row["protocol"] for row in rows)
     }
     return {"scale": plan["scale"], "level": plan["level"], "counts": counts, "rows": rows}
+
+
+def _read(path: str) -> xr.Dataset:
+    """A study's dataset, or what is published of it."""
+    dataset = read_dataset(path, holds=("specs", "horizon"))
+    if "final_regret" in dataset:
+        return restored(dataset)
+    if "regret" not in dataset:
+        raise ResultError(f"{path}: a file of another kind (there is no 'regret' in it); delete it and run snakemake again")
+    return dataset
 
 
 def _finding(

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from ensemblepp.analysis.moderation import decisions, wording
+from ensemblepp.analysis.published import STAND_INS
 from ensemblepp.analysis.selection import agent_runs, ensemble_sizes, environment_kinds
 from ensemblepp.claims.verdicts import NotRun
 
@@ -50,6 +51,8 @@ def curves(dataset: xr.Dataset, arm: Arm, environment: str, size: int, variable:
     Raises:
         NotRun: the dataset does not have it.
     """
+    if variable == "regret" and STAND_INS in dataset.attrs:
+        raise NotRun(f"study '{dataset.attrs['study']}' is published without single seeds before the end")
     return _runs(dataset, arm, environment, size, variable).transpose("seed", "time")
 
 

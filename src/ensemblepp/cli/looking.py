@@ -149,7 +149,7 @@ def show_configuration(options: argparse.Namespace) -> None:
     config = read_files(merged=options.files)
     if options.write:
         # what is published says which of it is out of date
-        written += publish.renew_readme(read_files(scale="paper"))
+        written += publish.renew(read_files(scale="paper"))
     for path in written:
         print(path)
     print(f"configuration is sound: scale {config.scale}, {len(config.active_studies())} studies")

@@ -143,10 +143,14 @@ def renew(config: Config, folder: Path) -> None:
     made = {name: _file(crate, config, folder, name) for name in here if name not in told}
     for name in told.keys() & set(here):
         _say(told[name], **_size(folder / name))
-    for action in crate.get_by_type("CreateAction"):
+    actions = crate.get_by_type("CreateAction")
+    last = max(actions, key=lambda action: action["endTime"])
+    for action in actions:
         results = action["result"] if isinstance(action["result"], list) else [action["result"]]
         studies = {owner(Path(entity.id), config.studies) for entity in results}
-        results += [entity for name, entity in made.items() if owner(Path(name), config.studies) in studies]
+        results += [entity for name, entity in made.items() if owner(Path(name), config.studies) in studies - {None}]
+        # claims are decided by all that is published
+        results += [entity for name, entity in made.items() if action is last and name.startswith("claims/")]
         action["result"] = [entity for entity in results if entity.id in here]
     for name in told.keys() - set(here):
         crate.delete(told[name])

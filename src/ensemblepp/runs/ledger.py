@@ -39,6 +39,35 @@ def plan(config: Config, left_out: Mapping[str, str], *, existing: bool = False)
     absent = {
         study: f"study '{study}' is not made yet" for study, path in there.items() if existing and not Path(path).exists()
     }
+    return _plan(config, there, absent | _absent(config, left_out, there), exhibit_files(config, left_out))
+
+
+def published(config: Config, folder: str | Path, outdated: Mapping[str, str]) -> dict[str, Any]:
+    """The plan of the ledger of what is published in a folder: it is made from the datasets there, and no run is needed.
+
+    Args:
+        config: the configuration.
+        folder: holds datasets/<study>.nc, figures/ and tables/.
+        outdated: published studies that the configuration would make with other values, which decide nothing, and why.
+    """
+    there = {study: f"{folder}/datasets/{study}.nc" for study in datasets(config, {})}
+    absent = {study: f"study '{study}' is not published yet" for study, path in there.items() if not Path(path).exists()}
+    absent |= {study: f"study '{study}' is published under other values ({reason})" for study, reason in outdated.items()}
+    files = {
+        label: [
+            path
+            for kind, suffix in {"figures": "png", "tables": "md"}.items()
+            for path in (f"{folder}/{kind}/{stem}.{suffix}" for stem in getattr(exhibit, kind))
+            if Path(path).exists()
+        ]
+        for label, exhibit in config.exhibits.items()
+    }
+    return _plan(config, there, absent | _absent(config, {}, there), files)
+
+
+def _absent(config: Config, left_out: Mapping[str, str], there: Mapping[str, str]) -> dict[str, str]:
+    """Studies that claims name and of which there cannot be a dataset, and why."""
+    absent = {}
     named = [evidence.study for claim in config.claims.values() for evidence in claim.evidence.values()]
     awaiting = config.awaiting()
     for study in dict.fromkeys(named):
@@ -50,17 +79,19 @@ def plan(config: Config, left_out: Mapping[str, str], *, existing: bool = False)
             absent[study] = f"study '{study}' is left out: {left_out[study]}"
         elif study not in there:
             absent[study] = f"study '{study}' is not run at scale {config.scale}"
+    return absent
+
+
+def _plan(
+    config: Config, there: Mapping[str, str], absent: Mapping[str, str], files: Mapping[str, list[str]]
+) -> dict[str, Any]:
     return {
         "scale": config.scale,
         "level": config.ledger.level,
         "minimum_seeds": config.ledger.minimum_seeds,
         "datasets": {study: path for study, path in there.items() if study not in absent},
-        "absent": absent,
-        "exhibits": {
-            label: {"name": exhibit.name, "files": files}
-            for label, files in exhibit_files(config, left_out).items()
-            for exhibit in [config.exhibits[label]]
-        },
+        "absent": dict(absent),
+        "exhibits": {label: {"name": config.exhibits[label].name, "files": paths} for label, paths in files.items()},
         "claims": {name: claim.model_dump() for name, claim in config.claims.items()},
     }
 

@@ -16,9 +16,10 @@ from ensemblepp import figures, registry
 from ensemblepp.analysis import needs
 from ensemblepp.analysis.published import KEPT, summary
 from ensemblepp.analysis.selection import had, read_study
+from ensemblepp.claims import writing
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
-from ensemblepp.runs import crate
+from ensemblepp.runs import crate, ledger
 from ensemblepp.runs.costs import recorded
 from ensemblepp.runs.differences import differences
 from ensemblepp.specification import Block
@@ -34,10 +35,10 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     """Put the artefacts of every study that is complete at the configured scale into `folder`, and say what is missing.
 
     Studies that were published before and are not complete here stay as they are. Tables are copied, figures drawn from what
-    is published (`redraw`). Written beside them: datasets/<study>.nc (`analysis.published`), claims/ (the ledger, where there
-    is one), provenance.json (per publication: machine, versions, commits, wall and CPU seconds and peak memory per rule; and
-    the studies that were not run, with what they would cost where that was measured), README.md, and the whole as a research
-    object (`crate`).
+    is published (`redraw`), and so are the claims decided (`claims/`: the ledger, where anything is claimed). Written beside
+    them: datasets/<study>.nc (`analysis.published`), provenance.json (per publication: machine, versions, commits, wall and
+    CPU seconds and peak memory per rule; and the studies that were not run, with what they would cost where that was measured),
+    README.md, and the whole as a research object (`crate`).
 
     Returns:
         The studies that were published now.
@@ -70,13 +71,9 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
                 shutil.copyfile(source, folder / "tables" / source.name)
         write_dataset(summaries[name], folder / "datasets" / f"{name}.nc")
         _draw(config, name, folder)
-    for source in map(Path, config.ledger_files()):
-        if source.exists():
-            (folder / "claims").mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / "claims" / source.name)
     provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
     write_json(provenance, folder / "provenance.json")
-    renew_readme(config, folder)
+    renew(config, folder)
     crate.write_crate(config, folder, provenance)
     return complete
 
@@ -115,21 +112,31 @@ def _changes(held: Sequence[Block], wanted: Sequence[Block]) -> Iterator[str]:
             yield from (f"{path}: {part}.options.{change}" for change in changed)
 
 
-def renew_readme(config: Config, folder: str | Path = FOLDER) -> list[Path]:
-    """Write the README.md of what was published anew, as after a change of the configuration; nothing where nothing is."""
+def renew(config: Config, folder: str | Path = FOLDER) -> list[Path]:
+    """Write anew what of a published folder depends on the configuration: its ledger and README.md; nothing where nothing is.
+
+    Raises:
+        ResultError: provenance or a dataset is damaged.
+    """
     folder = Path(folder)
     if not (folder / "provenance.json").exists():
         return []
     provenance = read_json(folder / "provenance.json", "take it from git again")
-    (folder / "README.md").write_text(
-        readme(config, provenance, outdated(config, sorted(folder.glob("datasets/*.nc")))), encoding="utf-8"
-    )
+    stale = outdated(config, sorted(folder.glob("datasets/*.nc")))
+    written = []
+    if config.claims:
+        written = [folder / "claims" / f"ledger.{suffix}" for suffix in writing.SUFFIXES]
+        written[0].parent.mkdir(parents=True, exist_ok=True)
+        writing.save(ledger.published(config, folder, stale), written)
+    (folder / "README.md").write_text(readme(config, provenance, stale), encoding="utf-8")
     crate.renew(config, folder)
-    return [folder / "README.md"]
+    return [*written, folder / "README.md"]
 
 
 def redraw(config: Config, folder: str | Path = FOLDER) -> tuple[list[Path], list[str]]:
-    """Draw the figures of all published studies from the datasets that are published with them; no run is needed.
+    """Draw the figures of all published studies, and decide the claims, from the datasets that are published with them.
+
+    No run is needed.
 
     Returns:
         The figures that were drawn, without their suffixes, and a line for each that stays as it was, because what it needs
@@ -148,7 +155,7 @@ def redraw(config: Config, folder: str | Path = FOLDER) -> tuple[list[Path], lis
         of_study = _draw(config, name, folder)
         drawn += of_study[0]
         left += of_study[1]
-    renew_readme(config, folder)
+    renew(config, folder)
     return drawn, left
 
 
