@@ -17,7 +17,17 @@ PUBLISHED = ROOT / "results/paper-scale"
 
 #: Ensemble sizes of the linear study that the answer shows.
 SIZES = ("8", "32")
-LINEAR, NONLINEAR = "linear", "versus-ensembleplus"
+LINEAR = "linear"
+
+#: Protocol -> the nonlinear studies that the answer shows of it.
+PROTOCOLS = {
+    "paper": ("versus-ensembleplus", "versus-epinet", "versus-epinet-uci", "versus-lmcts", "versus-lmcts-uci", "long-run"),
+    "released code": ("released-code", "released-code-uci"),
+    "tuned": ("tuned", "tuned-vector-quadratic", "tuned-uci"),
+}
+
+#: Who Ensemble++ is compared with.
+OTHERS = ("Ensemble+", "EpiNet", "LMCTS", "Greedy")
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -29,46 +39,80 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def answer() -> str:
-    """Ensemble++ beside Thompson sampling, Ensemble+ and Greedy, as a table in Markdown.
+    """Ensemble++ beside Thompson sampling, and beside the paper's baselines under every protocol, as tables in Markdown.
 
     The other's final regret minus that of Ensemble++ at equal seeds: above zero, Ensemble++ is better. Bold where the 95 %
-    interval is on one side of zero.
+    interval is on one side of zero. What was published under values that the configuration has changed since is left out.
     """
-    found = [*_linear(), *_nonlinear()]
-    others = list(dict.fromkeys(other for row in found for other in row if other not in (*_BEFORE, *_AFTER)))
-    head = [*_BEFORE, *(f"{other} {MINUS} Ensemble++" for other in others), *_AFTER]
-    body = ([row.get(key, "") for key in (*_BEFORE, *others, *_AFTER)] for row in found)
-    return "\n".join(_line(cells) for cells in (head, ["---"] * len(head), *body))
+    return "\n\n".join("\n".join(_table(found)) for found in (list(_linear()), list(_nonlinear())) if found)
 
 
-_BEFORE, _AFTER = ("bandit", "M", "regret of Ensemble++"), ("rounds", "seeds")
+def _table(found: list[dict[str, str]]) -> Iterator[str]:
+    head = [key for key in found[0] if any(row[key] for row in found)]
+    yield from (_line(cells) for cells in (head, ["---"] * len(head), *([row[key] for key in head] for row in found)))
 
 
 def _linear() -> Iterator[dict[str, str]]:
+    if not (played := _played(LINEAR)):
+        return
     for row in rows(f"{LINEAR}-final_regret"):
         if row["agent"] == "Ensemble++" and row["M"] in SIZES:
             # the table has it the other way round
             excess = [-float(row[key]) for key in ("over TS", "over TS high", "over TS low")]
-            yield _played(LINEAR, row) | {"TS": _interval(*excess)}
+            yield {
+                "linear bandit": row["environment"],
+                "M": row["M"],
+                "regret of Ensemble++": _whole(row["mean regret"]),
+                f"TS {MINUS} Ensemble++": _interval(*excess),
+                "rounds": f"{played['horizon']:,}",
+                "seeds": row["seeds"],
+            }
 
 
 def _nonlinear() -> Iterator[dict[str, str]]:
-    paired = rows(f"{NONLINEAR}-paired_regret")
-    for row in rows(f"{NONLINEAR}-final_regret"):
-        if row["agent"] == "Ensemble++":
-            against = f"Ensemble++, M = {row['M']}"
-            others = [other for other in paired if (other["environment"], other["against"]) == (row["environment"], against)]
-            excess = {
-                other["agent"]: [float(other[key]) for key in ("difference", "95 % low", "95 % high")] for other in others
-            }
-            yield _played(NONLINEAR, row) | {name: _interval(*values) for name, values in excess.items()}
+    for protocol, studies in PROTOCOLS.items():
+        found: dict[tuple[int, str], dict[str, str]] = {}
+        for study in studies:
+            if not (played := _played(study)):
+                continue
+            paired = rows(f"{study}-paired_regret")
+            for row in rows(f"{study}-final_regret"):
+                if _agent(row) == "Ensemble++":
+                    against = f"{row['agent']}, M = {row['M']}"
+                    excess = {
+                        _agent(other): _interval(*(float(other[key]) for key in ("difference", "95 % low", "95 % high")))
+                        for other in paired
+                        if (other["environment"], other["against"]) == (row["environment"], against)
+                    }
+                    one = {
+                        "protocol": protocol,
+                        "rounds": f"{played['horizon']:,}",
+                        "bandit": row["environment"],
+                        "regret of Ensemble++": _whole(row["mean regret"]),
+                        **{f"{name} {MINUS} Ensemble++": excess.get(name, "") for name in OTHERS},
+                        "seeds": row["seeds"],
+                    }
+                    # several studies have the same runs of Ensemble++, and other agents beside it
+                    known = found.setdefault((played["horizon"], row["environment"]), one)
+                    known |= {key: value for key, value in one.items() if value}
+        yield from found.values()
 
 
-def _played(study: str, row: dict[str, str]) -> dict[str, str]:
-    played = next(part["studies"][study] for part in provenance()["publications"] if study in part["studies"])
-    title = "Linear, " + row["environment"] if study == LINEAR else row["environment"]
-    regret = f"{float(row['mean regret']):,.0f}"
-    return dict(zip((*_BEFORE, *_AFTER), (title, row["M"], regret, f"{played['horizon']:,}", row["seeds"]), strict=True))
+def _agent(row: dict[str, str]) -> str:
+    """An agent's name without its protocol."""
+    return row["agent"].removesuffix(" (released)").removesuffix(" (tuned)")
+
+
+def _whole(regret: str) -> str:
+    return f"{float(regret):,.0f}"
+
+
+def _played(study: str) -> dict | None:
+    """Horizon and seeds of a published study; none where it is not published, or out of date."""
+    facts = provenance()
+    if study in facts.get("outdated", {}):
+        return None
+    return next((part["studies"][study] for part in facts["publications"] if study in part["studies"]), None)
 
 
 def provenance() -> dict:

@@ -93,6 +93,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     provenance = json.loads((folder / "provenance.json").read_text())
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
     assert provenance["not_run"]["moderation"] == "cost of moderation"
+    assert provenance["outdated"] == {"linear": "2 datasets seen"}
     assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")
     runs = len(settings.blocks("uci"))
     cost = {"jobs": runs, "wall_seconds": 2.0 * runs, "cpu_seconds": 1.5 * runs, "peak_memory_mb": 300.0}

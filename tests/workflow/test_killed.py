@@ -11,7 +11,7 @@ import time
 import pytest
 from project import HANGS, Project
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
 RUNS = [
     f"results/smoke/runs/finite-d10-100/{agent}/seeds{seeds}.nc"

@@ -25,6 +25,9 @@ PACKAGE = "ensemblepp"
 
 TYPE_CHECKING = "TYPE_CHECKING"
 
+#: What may begin with a docstring.
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
 #: Modules that only say where others are.
 PLACES = frozenset({"ensemblepp.registry"})
 
@@ -59,7 +62,7 @@ def fingerprint(*code: str) -> str:
 def current(*code: str) -> str:
     """The fingerprint of the files as they are now: `fingerprint` keeps those that it has read once."""
     if any(_state(path) != state for path, state in _READ.items()):
-        for cached in (fingerprint, _module_digest, _own_digest, _imports, _is_followed, _file, _source):
+        for cached in (fingerprint, _module_digest, _own_digest, _imports, _is_followed, _file, _tree, _source):
             cached.cache_clear()
         _READ.clear()
     return fingerprint(*code)
@@ -86,19 +89,12 @@ def source_digest(text: str, ignored: Callable[[ast.stmt], bool] = lambda statem
         text: the source.
         ignored: whether a statement does not count.
     """
-    tree = ast.parse(text)
-    typed = any(_is_type_checking(node) for node in tree.body)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-                del node.body[0]
-        for _, statements in ast.iter_fields(node):
-            if isinstance(statements, list):
-                running = [part for statement in statements for part in (_running(statement) if typed else [statement])]
-                statements[:] = [part for part in running if not (isinstance(part, ast.stmt) and ignored(part))]
+    return _tree_digest(ast.parse(text), ignored)
+
+
+def _tree_digest(tree: ast.Module, ignored: Callable[[ast.stmt], bool]) -> str:
     tokens: list[str] = []
-    _dump(tree, tokens)
+    _dump(tree, tokens, any(_is_type_checking(node) for node in tree.body), ignored)
     return _hash("\n".join(tokens))
 
 
@@ -111,30 +107,42 @@ def _is_type_checking(node: ast.AST) -> bool:
     )
 
 
-def _running(node: object) -> list:
-    """What is left of one part of a syntax tree when `TYPE_CHECKING` is false, as it is in every process."""
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == TYPE_CHECKING:
-        return [part for statement in node.orelse for part in _running(statement)]
-    if isinstance(node, ast.ImportFrom) and _is_type_checking(node):
-        node.names = [name for name in node.names if name.name != TYPE_CHECKING or name.asname]
-        return [node] if node.names else []
-    return [node]
+def _running(statement: ast.stmt) -> list[ast.stmt]:
+    """What is left of a statement when `TYPE_CHECKING` is false, as it is in every process."""
+    if isinstance(statement, ast.If) and isinstance(statement.test, ast.Name) and statement.test.id == TYPE_CHECKING:
+        return [part for inner in statement.orelse for part in _running(inner)]
+    if isinstance(statement, ast.ImportFrom) and _is_type_checking(statement):
+        names = [name for name in statement.names if name.name != TYPE_CHECKING or name.asname]
+        return [ast.ImportFrom(statement.module, names, statement.level)] if names else []
+    return [statement]
 
 
-def _dump(node: object, tokens: list[str]) -> None:
+def _is_text(statement: ast.stmt) -> bool:
+    """Whether a statement is a text and nothing else, which as the first of a body is its docstring."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _dump(node: object, tokens: list[str], typed: bool, ignored: Callable[[ast.stmt], bool]) -> None:
     """Append a syntax tree as tokens. Not `ast.dump`, which writes fields that are empty on some versions and not on others."""
     if isinstance(node, ast.AST):
         tokens.append(f"({type(node).__name__}")
         for name in node._fields:
             value = getattr(node, name, None)
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                documented = name == "body" and isinstance(node, _DOCUMENTED) and _is_text(value[0])
+                running = value[1:] if documented else value
+                if typed:
+                    running = [part for statement in running for part in _running(statement)]
+                value = [statement for statement in running if not ignored(statement)]
             if value not in (None, []) and name != "kind":
                 tokens.append(f"{name}=")
-                _dump(value, tokens)
+                _dump(value, tokens, typed, ignored)
         tokens.append(")")
     elif isinstance(node, list):
         tokens.append("[")
         for entry in node:
-            _dump(entry, tokens)
+            _dump(entry, tokens, typed, ignored)
         tokens.append("]")
     else:
         # in ASCII: which other characters are shown as they are depends on the version
@@ -160,13 +168,24 @@ def _described(entry: Import, depth: int) -> str:
 @functools.cache
 def _own_digest(module: str) -> str:
     """Hash of a module without its imports of followed modules."""
-    return source_digest(_source(module), lambda statement: bool(_followed(statement, module)))
+    return _tree_digest(_tree(module), lambda statement: bool(_followed(statement, module)))
 
 
 @functools.cache
 def _imports(module: str) -> tuple[Import, ...]:
     """All that a module imports of followed modules, anywhere in its code."""
-    return tuple(entry for node in ast.walk(ast.parse(_source(module))) for entry in _followed(node, module))
+    return tuple(entry for statement in _statements(_tree(module)) for entry in _followed(statement, module))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements below a node, at any depth; no expression holds one."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        parts = getattr(node, name, None)
+        # the body of a lambda, or of `a if b else c`, is an expression
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, ast.stmt):
+                yield part
+            yield from _statements(part)
 
 
 def _followed(node: ast.AST, module: str) -> list[Import]:
@@ -229,6 +248,11 @@ def _file(module: str) -> Path | None:
     else:
         candidates = [Path(found.origin)] if found.origin and found.origin.endswith(".py") else []
     return next((path.resolve() for path in candidates if path.is_file()), None)
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(_source(module))
 
 
 @functools.cache

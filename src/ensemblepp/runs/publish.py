@@ -113,7 +113,9 @@ def _changes(held: Sequence[Block], wanted: Sequence[Block]) -> Iterator[str]:
 
 
 def renew(config: Config, folder: str | Path = FOLDER) -> list[Path]:
-    """Write anew what of a published folder depends on the configuration: its ledger and README.md; nothing where nothing is.
+    """Write anew what of a published folder depends on the configuration; nothing where nothing is published.
+
+    That is the ledger, which studies are out of date (provenance.json), and README.md.
 
     Raises:
         ResultError: provenance or a dataset is damaged.
@@ -128,9 +130,10 @@ def renew(config: Config, folder: str | Path = FOLDER) -> list[Path]:
         written = [folder / "claims" / f"ledger.{suffix}" for suffix in writing.SUFFIXES]
         written[0].parent.mkdir(parents=True, exist_ok=True)
         writing.save(ledger.published(config, folder, stale), written)
+    write_json(provenance | {"outdated": stale}, folder / "provenance.json")
     (folder / "README.md").write_text(readme(config, provenance, stale), encoding="utf-8")
     crate.renew(config, folder)
-    return [*written, folder / "README.md"]
+    return [*written, folder / "provenance.json", folder / "README.md"]
 
 
 def redraw(config: Config, folder: str | Path = FOLDER) -> tuple[list[Path], list[str]]:
