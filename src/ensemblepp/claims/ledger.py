@@ -6,6 +6,7 @@ import gc
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
@@ -14,7 +15,7 @@ from ensemblepp.analysis.published import restored
 from ensemblepp.claims import comparisons, curves, formulas, frontier, sizes, tracking
 from ensemblepp.claims.verdicts import VERDICTS, Finding, NotRun, Part, Verdict, beside, verdicts
 from ensemblepp.errors import ResultError
-from ensemblepp.storage.datasets import read_dataset
+from ensemblepp.storage.datasets import LARGE, read_dataset
 
 #: statistic -> what it estimates of a study's dataset.
 ESTIMATED: dict[str, Callable[..., Iterator[Part]]] = {
@@ -68,7 +69,8 @@ def decide(plan: Mapping[str, Any]) -> dict[str, Any]:
             claim = plan["claims"][name]
             found[name, protocol] = _finding(claim["rule"], claim["evidence"][protocol], dataset, plan)
         del dataset
-        gc.collect()
+        if path and Path(path).stat().st_size > LARGE:
+            gc.collect()
     decided = {}
     for protocol in dict.fromkeys(protocol for _, protocol in found):
         family = [name for name, other in found if other == protocol]

@@ -21,10 +21,7 @@ from PIL import Image, UnidentifiedImageError
 from ensemblepp.claims.verdicts import VERDICTS
 from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.report import FILES, captions, curves
-from ensemblepp.storage.datasets import atomic_path, read_json
-
-#: Bytes of a dataset that is taken out of memory before the next is read.
-LARGE = 2**26
+from ensemblepp.storage.datasets import LARGE, atomic_path, read_json
 
 #: Rows of a table above which it is folded.
 ROWS = 15
