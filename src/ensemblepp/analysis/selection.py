@@ -16,6 +16,9 @@ from ensemblepp.storage.datasets import read_dataset
 #: The paper's own pair of laws for linear Ensemble++: Gaussian reference, sphere perturbation.
 PAPER_LAWS = {"reference": "gaussian", "perturbation": "sphere"}
 
+#: Bytes of a dataset that should be out of memory before the next is read: to look for such garbage takes a tenth of a second.
+LARGE = 2**26
+
 
 def agent_runs(dataset: xr.Dataset, agent: str) -> xr.Dataset:
     """One agent's runs without the dimensions reference and perturbation.

@@ -12,10 +12,11 @@ from typing import Any
 import xarray as xr
 
 from ensemblepp.analysis.published import restored
+from ensemblepp.analysis.selection import LARGE
 from ensemblepp.claims import comparisons, curves, formulas, frontier, sizes, tracking
 from ensemblepp.claims.verdicts import VERDICTS, Finding, NotRun, Part, Verdict, beside, verdicts
 from ensemblepp.errors import ResultError
-from ensemblepp.storage.datasets import LARGE, read_dataset
+from ensemblepp.storage.datasets import read_dataset
 
 #: statistic -> what it estimates of a study's dataset.
 ESTIMATED: dict[str, Callable[..., Iterator[Part]]] = {

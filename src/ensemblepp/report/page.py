@@ -18,10 +18,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image, UnidentifiedImageError
 
+from ensemblepp.analysis.selection import LARGE
 from ensemblepp.claims.verdicts import VERDICTS
 from ensemblepp.errors import ConfigError, ResultError
 from ensemblepp.report import FILES, captions, curves
-from ensemblepp.storage.datasets import LARGE, atomic_path, read_json
+from ensemblepp.storage.datasets import atomic_path, read_json
 
 #: Rows of a table above which it is folded.
 ROWS = 15

@@ -30,9 +30,6 @@ from ensemblepp.storage.seals import add_seal, check_seal
 #: What to do about a file that is not as it was written.
 _REMEDY = "delete it and run snakemake again"
 
-#: Bytes of a dataset that should be out of memory before the next is read: to look for such garbage takes a tenth of a second.
-LARGE = 2**26
-
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
