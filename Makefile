@@ -108,7 +108,7 @@ $(INSTALLED): requirements.lock requirements-models.lock pyproject.toml
 	@command -v git >/dev/null || { echo "missing: git" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "missing: Python 3.11 or later ($(PYTHON) is older); name another: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "missing: Python's venv module (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
-	@echo "installing into $(VENV) (about two minutes and 2.3 GB)"
+	@echo "installing into $(VENV) (about a minute and 2.3 GB)"
 	@$(PYTHON) -m venv $(VENV)
 	@# what is imported is compiled then: a fifth of all that is installed
 	@$(RUN) pip install --quiet --no-compile --disable-pip-version-check -r requirements.lock
