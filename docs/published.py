@@ -21,7 +21,15 @@ LINEAR = "linear"
 
 #: Protocol -> the nonlinear studies that the answer shows of it.
 PROTOCOLS = {
-    "paper": ("versus-ensembleplus", "versus-epinet", "versus-epinet-uci", "versus-lmcts", "versus-lmcts-uci", "long-run"),
+    "paper": (
+        "versus-ensembleplus",
+        "versus-epinet",
+        "versus-epinet-uci",
+        "versus-lmcts",
+        "versus-lmcts-uci",
+        "long-run",
+        "long-run-lmcts",
+    ),
     "released code": ("released-code", "released-code-uci"),
     "tuned": ("tuned", "tuned-vector-quadratic", "tuned-uci"),
 }
@@ -71,7 +79,7 @@ def _linear() -> Iterator[dict[str, str]]:
 
 def _nonlinear() -> Iterator[dict[str, str]]:
     for protocol, studies in PROTOCOLS.items():
-        found: dict[tuple[int, str], dict[str, str]] = {}
+        found: dict[tuple[int, str, str], dict[str, str]] = {}
         for study in studies:
             if not (played := _played(study)):
                 continue
@@ -93,7 +101,7 @@ def _nonlinear() -> Iterator[dict[str, str]]:
                         "seeds": row["seeds"],
                     }
                     # several studies have the same runs of Ensemble++, and other agents beside it
-                    known = found.setdefault((played["horizon"], row["environment"]), one)
+                    known = found.setdefault((played["horizon"], row["environment"], row["seeds"]), one)
                     known |= {key: value for key, value in one.items() if value}
         yield from found.values()
 

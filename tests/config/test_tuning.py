@@ -252,7 +252,7 @@ def test_the_released_codes_protocol_is_its_blocks_and_its_horizons(environment,
 def test_the_papers_agents_are_played_for_ten_and_for_a_hundred_thousand_rounds():
     synthetic = {"quadratic", "vector-quadratic", "neural"}
     played = {horizon: set() for horizon in (10_000, 100_000)}
-    for name in ("versus-ensembleplus", "versus-epinet", "versus-lmcts", "long-run"):
+    for name in ("versus-ensembleplus", "versus-epinet", "versus-lmcts", "long-run", "long-run-lmcts"):
         grid = SHIPPED.studies[name].scales["paper"]
         assert synthetic <= set(grid.environments)
         played[grid.horizon] |= set(SHIPPED.studies[name].agents)
