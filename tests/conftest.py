@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+# before numpy is there: several processes run tests, and libraries that wait for threads of their own take all processors
+for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -107,7 +107,9 @@ def copy_project(folder: Path, *, compiled: bool = True, **environment: str) -> 
             shutil.copyfile(ROOT / name, folder / name)
     if compiled:
         share_compiled(ROOT, folder)
-    clean = {key: value for key, value in os.environ.items() if key not in ("ENSEMBLEPP_MIRROR", "PYTHONPATH")}
+    # the threads of tests' own processes are theirs (conftest.py)
+    own = {"ENSEMBLEPP_MIRROR", "PYTHONPATH", *(f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"))}
+    clean = {key: value for key, value in os.environ.items() if key not in own}
     # what the mirror does not hold must not be looked for on the internet
     clean |= {"ENSEMBLEPP_UCI_URL": NOWHERE, "HF_ENDPOINT": NOWHERE}
     return Project(folder, clean | environment)
