@@ -38,6 +38,9 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 #: Mean seconds between two kills.
 BETWEEN = 0.8
 
+#: Of so many starts of Snakemake one may be killed before it has a job; to start takes longer than the mean above.
+EARLY = 5
+
 #: What is published at this address of UCI's; the other raw files come from the mirror.
 DOWNLOADED = ("/ml/machine-learning-databases/mushroom/agaricus-lepiota.data", "uci/agaricus-lepiota.data")
 
@@ -177,13 +180,22 @@ def start(project: Project) -> subprocess.Popen:
     )
 
 
+def begin(project: Project, source: random.Random) -> subprocess.Popen:
+    """Snakemake at work, most often with a job."""
+    process = start(project)
+    if source.randrange(EARLY):
+        while process.poll() is None and targets(project, process.pid).keys() <= {"all processes", "Snakemake"}:
+            time.sleep(0.05)
+    return process
+
+
 def kill_at_random(project: Project, count: int, source: random.Random, tally: Counter) -> None:
     """Start Snakemake as often as it takes to send so many signals, and leave it killed."""
-    process, done = start(project), 0
+    process, done = begin(project, source), 0
     while done < count:
         time.sleep(source.expovariate(1 / BETWEEN))
         if process.poll() is not None:
-            process = start(project)
+            process = begin(project, source)
             continue
         choices = targets(project, process.pid)
         way = source.choice(sorted(choices))
