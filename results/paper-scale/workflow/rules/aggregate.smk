@@ -15,9 +15,9 @@ rule aggregate:
         runtime=30,
     params:
         # not the list of inputs: at paper scale it would not fit on a command line
-        part=lambda wildcards: canonical_json(CONFIG.part(wildcards.study)),
-        code=fingerprint("ensemblepp.aggregate"),
+        plan=lambda wildcards: packed(plan(CONFIG, wildcards.study)),
+        code=fingerprint("ensemblepp.runs.aggregate"),
     message:
         "aggregate study {wildcards.study}"
     shell:
-        "python -m ensemblepp aggregate --study {wildcards.study} --config {params.part:q} --output {output:q} 2> {log:q}"
+        "python -m ensemblepp aggregate --plan {params.plan:q} --code {params.code} --output {output:q} 2> {log:q}"

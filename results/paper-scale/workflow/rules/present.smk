@@ -1,24 +1,37 @@
-# Figures and tables from a study's dataset: a rule for each, since the path of a caption takes no wildcard. One label each:
-# the report makes a toggle of a second label that happens to have two values, and its page then breaks.
-for figure in declared("figures"):
+# Figures and tables of a study's dataset: a rule for each study, since the outputs differ and the path of a caption takes no
+# wildcard. One label each: the report makes a toggle of a second label that happens to have two values, and its page breaks.
+for study, declared in STUDIES.items():
+    made = {
+        "figure": {name: f"results/{{scale}}/figures/{study}-{name}" for name in declared.figures},
+        "table": {name: f"results/{{scale}}/tables/{study}-{name}" for name in declared.tables},
+    }
+    shown = {("figure", "png"), ("table", "html")}
 
     rule:
         name:
-            f"figure_{figure}"
+            f"present_{study.replace('-', '_')}"
         input:
-            "results/{scale}/datasets/{study}.nc",
+            f"results/{{scale}}/datasets/{study}.nc",
         output:
-            pdf=f"results/{{scale}}/figures/{{study}}-{figure}.pdf",
-            png=report(
-                f"results/{{scale}}/figures/{{study}}-{figure}.png",
-                caption=f"../report/{figure}.rst",
-                category="Figures",
-                labels={"figure": f"{{study}}: {figure.replace('_', ' ')}"},
-            ),
+            [
+                (
+                    report(
+                        f"{stem}.{suffix}",
+                        caption=caption(f"{kind}s", name),
+                        category=f"{kind.capitalize()}s",
+                        labels={kind: f"{study}: {name.replace('_', ' ')}"},
+                    )
+                    if (kind, suffix) in shown
+                    else f"{stem}.{suffix}"
+                )
+                for kind, stems in made.items()
+                for name, stem in stems.items()
+                for suffix in ARTEFACTS[f"{kind}s"]
+            ],
         log:
-            f"logs/{{scale}}/figures/{{study}}-{figure}.log",
+            f"logs/{{scale}}/present/{study}.log",
         benchmark:
-            f"logs/{{scale}}/benchmarks/figures/{{study}}-{figure}.tsv"
+            f"logs/{{scale}}/benchmarks/present/{study}.tsv"
         localrule: True
         conda:
             "../../environment.yml"
@@ -26,54 +39,19 @@ for figure in declared("figures"):
             mem_mb=4000,
             runtime=10,
         params:
-            name=figure,
-            code=fingerprint("ensemblepp.figures", f"ensemblepp.figures.{figure}"),
-            # for the caption
-            seeds=lambda wildcards: len(grid(wildcards).seed_list()),
-            horizon=lambda wildcards: grid(wildcards).horizon,
+            study=study,
+            figures=presented(declared, "figures"),
+            tables=presented(declared, "tables"),
+            code=fingerprint(*presentation_code(declared)),
+            # for the captions
+            seeds=len(declared.scales[CONFIG.scale].seed_list()),
+            horizon=declared.scales[CONFIG.scale].horizon,
+            own=own_words(declared),
         message:
-            "draw figure {params.name} of study {wildcards.study}"
+            "draw and tabulate study {params.study}"
         shell:
-            "python -m ensemblepp figure --name {params.name} --dataset {input:q} {output:q} 2> {log:q}"
-
-
-for table in declared("tables"):
-
-    rule:
-        name:
-            f"table_{table}"
-        input:
-            "results/{scale}/datasets/{study}.nc",
-        output:
-            csv=f"results/{{scale}}/tables/{{study}}-{table}.csv",
-            md=f"results/{{scale}}/tables/{{study}}-{table}.md",
-            tex=f"results/{{scale}}/tables/{{study}}-{table}.tex",
-            html=report(
-                f"results/{{scale}}/tables/{{study}}-{table}.html",
-                caption=f"../report/{table}.rst",
-                category="Tables",
-                labels={"table": f"{{study}}: {table.replace('_', ' ')}"},
-            ),
-        log:
-            f"logs/{{scale}}/tables/{{study}}-{table}.log",
-        benchmark:
-            f"logs/{{scale}}/benchmarks/tables/{{study}}-{table}.tsv"
-        localrule: True
-        conda:
-            "../../environment.yml"
-        resources:
-            mem_mb=4000,
-            runtime=10,
-        params:
-            name=table,
-            code=fingerprint("ensemblepp.tables", f"ensemblepp.tables.{table}"),
-            # for the caption
-            seeds=lambda wildcards: len(grid(wildcards).seed_list()),
-            horizon=lambda wildcards: grid(wildcards).horizon,
-        message:
-            "make table {params.name} of study {wildcards.study}"
-        shell:
-            "python -m ensemblepp table --name {params.name} --dataset {input:q} {output:q} 2> {log:q}"
+            "python -m ensemblepp present --dataset {input:q} --folder results/{wildcards.scale}"
+            " --figures {params.figures:q} --tables {params.tables:q} --code {params.code} 2> {log:q}"
 
 
 # A target for each study: `snakemake study_laws_d10` makes all that belongs to it, and nothing else.
@@ -83,5 +61,9 @@ for study in STUDIES:
         name:
             f"study_{study.replace('-', '_')}"
         input:
-            CONFIG.files(study),
+            complete(study),
         localrule: True
+        params:
+            study=study,
+        message:
+            "study {params.study} is complete"

@@ -35,11 +35,12 @@ rule check:
         mem_mb=1000,
         runtime=10,
     params:
-        code=lambda wildcards: fingerprint(f"ensemblepp.data.{wildcards.dataset}"),
+        declared=declared_option,
+        code=data_code,
     message:
         "check the raw files of {wildcards.dataset}"
     shell:
-        "python -m ensemblepp check --dataset {wildcards.dataset} --output {output:q} {input:q} 2> {log:q}"
+        "python -m ensemblepp check-data --dataset {wildcards.dataset} {params.declared:q} --code {params.code} --output {output:q} {input:q} 2> {log:q}"
 
 
 rule prepare:
@@ -58,8 +59,10 @@ rule prepare:
         mem_mb=1000,
         runtime=10,
     params:
-        code=lambda wildcards: fingerprint(f"ensemblepp.data.{wildcards.dataset}"),
+        declared=declared_option,
+        code=data_code,
     message:
         "prepare {wildcards.dataset}"
     shell:
-        "python -m ensemblepp prepare --dataset {wildcards.dataset} --output {output:q} {input.raw:q} 2> {log:q}"
+        "python -m ensemblepp prepare --dataset {wildcards.dataset} {params.declared:q} --code {params.code} --output {output:q}"
+        " {input.raw:q} 2> {log:q}"

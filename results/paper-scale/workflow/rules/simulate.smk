@@ -9,15 +9,16 @@ rule simulate:
         "logs/{scale}/simulate/{environment}/{agent}/M{ensemble_size}/T{horizon}/seeds{first}-{last}.log",
     benchmark:
         "logs/{scale}/benchmarks/simulate/{environment}/{agent}/M{ensemble_size}/T{horizon}/seeds{first}-{last}.tsv"
+    priority: priority_of
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
+        mem_mb=memory_of,
         runtime=240,
         gpu=lambda wildcards: int(block(wildcards).spec["device"] == "cuda"),
     params:
         spec=lambda wildcards: canonical_json(block(wildcards).spec),
-        code=lambda wildcards: fingerprint(*block(wildcards).modules),
+        code=lambda wildcards: fingerprint(*block(wildcards).code),
     message:
         "simulate {wildcards.environment}, {wildcards.agent}, M={wildcards.ensemble_size}, seeds {wildcards.first}-{wildcards.last}"
     shell:
