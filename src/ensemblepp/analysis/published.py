@@ -43,13 +43,13 @@ def summary(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def restored(published: xr.Dataset) -> xr.Dataset:
-    """A published dataset with `regret` (..., seed, time), as figures and tables ask for it.
+    """A published dataset with `regret` (..., seed, time), as figures and tables ask for it; any other stays as it is.
 
     Where no curves were kept, the final regret is every seed's own. At earlier times there are stand-ins, in the order of the
     final regrets, whose mean and standard error are the published ones: enough for means and their intervals, and for nothing
     that asks for single seeds or for quantiles before the end.
     """
-    if "regret" in published:
+    if "regret" in published or "final_regret" not in published:
         return published
     final = published["final_regret"].astype(float)
     seeds = final.sizes["seed"]

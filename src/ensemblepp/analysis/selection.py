@@ -73,9 +73,7 @@ def read_study(path: str | Path, title: str, wanted: Mapping[str, Any]) -> xr.Da
     Raises:
         ResultError: the file is missing or damaged, is no study's dataset, or does not have what is needed.
     """
-    dataset = read_dataset(path)
-    if "final_regret" in dataset:
-        dataset = published.restored(dataset)
+    dataset = published.restored(read_dataset(path))
     if "spec" in dataset.attrs:
         raise ResultError(f"{path}: a run file: {title} is made of a study's dataset, as results/<scale>/datasets/uci.nc")
     expected = {"regret": dataset.data_vars, "title": dataset.coords, "label": dataset.coords, "seed": dataset.dims}

@@ -93,9 +93,7 @@ def decide(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(path: str) -> xr.Dataset:
     """A study's dataset, or what is published of it."""
-    dataset = read_dataset(path, holds=("specs", "horizon"))
-    if "final_regret" in dataset:
-        return restored(dataset)
+    dataset = restored(read_dataset(path, holds=("specs", "horizon")))
     if "regret" not in dataset:
         raise ResultError(f"{path}: a file of another kind (there is no 'regret' in it); delete it and run snakemake again")
     return dataset

@@ -10,6 +10,7 @@ Snakemake reads YAML leniently: of a key that a mapping has twice, the last wins
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -110,17 +111,15 @@ def read_yaml(path: str | Path) -> Mapping[Any, Any]:
 
 def _read(text: str) -> Any:
     """What YAML says, by libyaml where it is there: far faster, but of a fault it does not say what Snakemake says."""
-    try:
-        loader = yaml.CSafeLoader(text)
-        try:
-            node = loader.get_single_node()
-            if node is None or _keys_are_unique(node):
-                return None if node is None else loader.construct_document(node)
-        finally:
-            loader.dispose()
-    except (AttributeError, yaml.YAMLError):
-        # no libyaml, or a fault
-        pass
+    if hasattr(yaml, "CSafeLoader"):
+        with contextlib.suppress(yaml.YAMLError):
+            loader = yaml.CSafeLoader(text)
+            try:
+                node = loader.get_single_node()
+                if node is None or _keys_are_unique(node):
+                    return None if node is None else loader.construct_document(node)
+            finally:
+                loader.dispose()
     return yaml.load(text, _UniqueKeys)
 
 

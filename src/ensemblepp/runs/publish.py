@@ -72,8 +72,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
         write_dataset(summaries[name], folder / "datasets" / f"{name}.nc")
         _draw(config, name, folder)
     provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
-    write_json(provenance, folder / "provenance.json")
-    renew(config, folder)
+    _say(config, folder, provenance)
     crate.write_crate(config, folder, provenance)
     return complete
 
@@ -123,7 +122,13 @@ def renew(config: Config, folder: str | Path = FOLDER) -> list[Path]:
     folder = Path(folder)
     if not (folder / "provenance.json").exists():
         return []
-    provenance = read_json(folder / "provenance.json", "take it from git again")
+    written = _say(config, folder, read_json(folder / "provenance.json", "take it from git again"))
+    crate.renew(config, folder)
+    return written
+
+
+def _say(config: Config, folder: Path, provenance: dict) -> list[Path]:
+    """Write the ledger, provenance.json and README.md of what is published."""
     stale = outdated(config, sorted(folder.glob("datasets/*.nc")))
     written = []
     if config.claims:
@@ -132,7 +137,6 @@ def renew(config: Config, folder: str | Path = FOLDER) -> list[Path]:
         writing.save(ledger.published(config, folder, stale), written)
     write_json(provenance | {"outdated": stale}, folder / "provenance.json")
     (folder / "README.md").write_text(readme(config, provenance, stale), encoding="utf-8")
-    crate.renew(config, folder)
     return [*written, folder / "provenance.json", folder / "README.md"]
 
 
