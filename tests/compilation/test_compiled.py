@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import ensemblepp
-from ensemblepp.compilation import keys
+from ensemblepp.compilation import keys, sealing
 from ensemblepp.compilation.compiled import compiled
 
 TESTS = Path(__file__).parents[1]
@@ -303,3 +303,26 @@ def test_functions_that_need_python_objects_of_what_they_call_are_refused():
 
 def assign(left, right):
     left[:] = right
+
+
+# --------------------------------------------------------------------------------------- what is compiled inside others
+
+
+@numba.njit
+def half(x):
+    return x / 2
+
+
+def quarter(x):
+    return half(half(x))
+
+
+def test_what_is_compiled_inside_another_function_has_no_code_that_python_could_run():
+    """Called all the same, it is an error; inside other functions it is what it was, sealed or not."""
+    assert compiled()(quarter)(3.0) == 0.75
+    assert isinstance(half.overloads[(numba.float64,)].library, sealing.InnerLibrary)
+    with pytest.raises(TypeError, match="'_dynfunc._Closure' object is not callable"):
+        half(3.0)
+    assert numba.njit(lambda x: half(x) + 1)(3.0) == 2.5
+    assert half(3) == 1.5
+    assert type(half.overloads[(numba.int64,)].library) is numba.core.codegen.JITCodeLibrary

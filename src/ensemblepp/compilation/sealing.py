@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import hashlib
 import pickle
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -65,6 +67,67 @@ class SealedLibrary(JITCodeLibrary):
             raise NotImplementedError(f"{self.name} calls functions that need Python objects: {', '.join(sorted(foreign))}")
 
 
+class InnerLibrary(JITCodeLibrary):
+    """What a sealed library takes in: linked into it as it is, optimised there, and never run by itself.
+
+    numba would optimise every function once by itself and once in each of its callers, and make machine code of it both times.
+    """
+
+    @property
+    def codegen(self):
+        return _WithoutEnvironments(self._codegen)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        # a call from Python comes here with a closure, which is "not callable": a TypeError, where 0 would be a crash
+        return ctypes.cast(ctypes.pythonapi.PyObject_Call, ctypes.c_void_p).value
+
+    def _optimize_functions(self, module) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _WithoutEnvironments:
+    """numba's code generator for a library that is not loaded, and in which no object can be put."""
+
+    def __init__(self, codegen) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str):
+        return getattr(self._codegen, name)
+
+    def set_env(self, env_name: str, env) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def _inner_libraries(codegen) -> Iterator[None]:
+    """Whatever is compiled meanwhile goes into `InnerLibrary`s; numba's lock lets one thread compile at a time."""
+    codegen._library_class = InnerLibrary
+    try:
+        yield
+    finally:
+        del codegen._library_class  # that of its class is seen again
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """No search for garbage among the many objects that a compiler makes and keeps: a seventh of all it does."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class _SealingCompiler(Compiler):
     """numba's compiler, but into a sealed library, and with the key's digest in names instead of the process's counter."""
 
@@ -76,7 +139,8 @@ class _SealingCompiler(Compiler):
         state.func_id.unique_id = self.key.entry(state.args, codegen.magic_tuple())
         state.library = SealedLibrary(codegen, state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return super()._compile_bytecode()
+        with _inner_libraries(codegen), _no_collection():
+            return super()._compile_bytecode()
 
 
 class SealedCache(NullCache):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -103,6 +104,8 @@ def _load(name: str) -> None:
     loaded = importlib.import_module(module)
     if function:
         getattr(loaded, function)()
+    # what stays is not looked through for garbage, by this process or by those forked from it
+    gc.freeze()
 
 
 def _job(connection: socket.socket, run: Callable[[list[str]], int]) -> int:

@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import llvmlite.binding
+import numba
 import numpy as np
 import pytest
 from linear_bandits import PAIRS, bandit, ensemble
@@ -23,6 +25,19 @@ from ensemblepp.randomness import distributions
 TYPES = [np.float32, np.float64]
 
 
+def from_python(function):
+    """What compiled code calls, for Python: once it was compiled inside another function it has no code of its own."""
+    return numba.njit(lambda *arguments: function(*arguments))
+
+
+called = SimpleNamespace(
+    **{
+        name: from_python(getattr(kernel, f"_{name}"))
+        for name in ("score", "winner", "cholesky_update", "back_substitute", "push", "product", "pull")
+    }
+)
+
+
 def best_actions(features: np.ndarray, theta: np.ndarray, dtype: type, cuts: tuple[int, ...] = ()) -> list[tuple[float, int]]:
     """Best score and action of every row of theta as the kernel finds them, the panels scored in pieces that end at `cuts`."""
     lanes = kernel.width(dtype)
@@ -34,8 +49,8 @@ def best_actions(features: np.ndarray, theta: np.ndarray, dtype: type, cuts: tup
     ends = [0, *(cut for cut in cuts if cut < panels), panels]
     parameters = np.ascontiguousarray(theta.T, dtype)
     for first, end in itertools.pairwise(ends):
-        kernel._score(arms, first, end, parameters, best, where)
-    return [(float(row.max()), kernel._winner(row, place, lanes, actions)) for row, place in zip(best, where, strict=True)]
+        called.score(arms, first, end, parameters, best, where)
+    return [(float(row.max()), called.winner(row, place, lanes, actions)) for row, place in zip(best, where, strict=True)]
 
 
 # --------------------------------------------------------------------------------------------------------------- scores
@@ -150,12 +165,12 @@ def test_the_cholesky_factor_follows_rank_one_updates(dimension):
     for _ in range(500):
         vector = source.uniform(-0.5, 0.5, dimension)
         precision += np.outer(vector, vector)
-        kernel._cholesky_update(factor, vector)
+        called.cholesky_update(factor, vector)
     assert np.array_equal(factor, np.triu(factor))
     assert (np.diag(factor) > 0).all()
     np.testing.assert_allclose(factor, np.linalg.cholesky(precision).T, rtol=1e-10, atol=1e-12)
     right, out = source.standard_normal(dimension), np.zeros(dimension)
-    kernel._back_substitute(factor, right, out)
+    called.back_substitute(factor, right, out)
     np.testing.assert_allclose(out, np.linalg.solve(factor, right), rtol=1e-11)
 
 
@@ -173,17 +188,17 @@ def test_passes_over_the_state_are_rank_one_update_and_product(registers, count,
     updated = rows + np.outer(steps, along)
 
     pushed, out = rows.copy(), np.full(length, 7.0, dtype)
-    kernel._push(pushed, steps, along, factors, out)
+    called.push(pushed, steps, along, factors, out)
     np.testing.assert_allclose(pushed, updated, **room)
     assert (out == 7.0).all()
 
     kept = rows.copy()
-    kernel._product(kept, steps, along, factors, out)
+    called.product(kept, steps, along, factors, out)
     assert np.array_equal(kept, rows)
     np.testing.assert_allclose(out, rows.T @ factors, **room)
 
     pulled = rows.copy()
-    kernel._pull(pulled, steps, along, factors, out)
+    called.pull(pulled, steps, along, factors, out)
     assert np.array_equal(pulled, pushed)
     np.testing.assert_allclose(out, updated.T @ factors, **room)
 
