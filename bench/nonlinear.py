@@ -265,6 +265,8 @@ def table() -> None:
 
 def gpu() -> None:
     """Seed-rounds per second on a GPU, whole rounds as CUDA graphs."""
+    if not torch.cuda.is_available():
+        sys.exit("error: torch sees no GPU here")
     print(torch.cuda.get_device_name())
     for seeds in (1, 20, 200, 1000):
         run = StackedRun(
