@@ -409,8 +409,8 @@ def test_a_checkpoint_of_another_block_is_not_used(change, table, tmp_path, monk
     elif change == "code":
         code = "another"
     else:
-        versions = blocks._versions() | {"torch": "0.1"}
-        monkeypatch.setattr(blocks, "_versions", lambda: versions)
+        found = blocks.versions() | {"torch": "0.1"}
+        monkeypatch.setattr(blocks, "versions", lambda: found)
     told = []
     run(specification, tmp_path / "run.nc", code=code, on_step=told.append)
     assert told[0] < 2 * 20

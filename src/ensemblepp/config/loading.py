@@ -1,11 +1,10 @@
 """Configuration files to a checked `Config`.
 
-Snakemake merges config.yaml, environments.yaml, agents.yaml, studies.yaml and claims.yaml of config/ into one mapping; all is
-checked before any job exists. Nothing below `ensemblepp.config` imports torch or xarray: it is read every time the workflow is
-parsed.
+The workflow merges the files of config/ into one mapping; all is checked before any job exists. Nothing below
+`ensemblepp.config` imports torch or xarray: it is read every time the workflow is parsed.
 
 Snakemake reads YAML leniently: of a key that a mapping has twice, the last wins in silence. So the workflow reads its files by
-`read_yaml` too, before Snakemake does.
+`read_yaml`, before Snakemake reads any.
 """
 
 from __future__ import annotations

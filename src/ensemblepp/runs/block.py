@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import platform
@@ -156,7 +157,7 @@ def _dataset(trajectory: Trajectory, agent: Agent, spec: Mapping[str, Any], code
 
 def _key(spec: Mapping[str, Any], code: str) -> str:
     """What a checkpoint belongs to: a run goes on only with the same specification, code and libraries."""
-    return json.dumps([spec, code, _versions(), sys.version], sort_keys=True)
+    return json.dumps([spec, code, versions(), sys.version], sort_keys=True)
 
 
 def _peak_memory() -> float:
@@ -167,7 +168,9 @@ def _peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _versions() -> dict[str, str]:
+@functools.cache
+def versions() -> dict[str, str]:
+    """Of the libraries that this process has, by name."""
     from importlib.metadata import version
 
     return {name: version(name) for name in ("ensemblepp", "numba", "numpy", "scipy", "torch", "xarray", "netCDF4")}
@@ -185,5 +188,5 @@ def _provenance(seconds: float, horizon: int) -> dict[str, Any]:
         "peak_memory_mb": _peak_memory(),
         "seconds": seconds,
         "seconds_per_step": seconds / horizon,
-        "versions": _versions(),
+        "versions": versions(),
     }

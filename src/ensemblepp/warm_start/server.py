@@ -36,6 +36,7 @@ MODULES = (
     "ensemblepp.engines.neural.epinet",
     "ensemblepp.engines.neural.stacked",
     "ensemblepp.compilation.compiled:get_ready",
+    "ensemblepp.runs.block:versions",
 )
 
 #: What is loaded while no job asks: what later jobs need.
