@@ -321,7 +321,7 @@ def test_what_is_compiled_inside_another_function_has_no_code_that_python_could_
     """Called all the same, it is an error; inside other functions it is what it was, sealed or not."""
     assert compiled()(quarter)(3.0) == 0.75
     assert isinstance(half.overloads[(numba.float64,)].library, sealing.InnerLibrary)
-    with pytest.raises(TypeError, match="'_dynfunc._Closure' object is not callable"):
+    with pytest.raises(TypeError, match=r"'_dynfunc\._Closure' object is not callable"):
         half(3.0)
     assert numba.njit(lambda x: half(x) + 1)(3.0) == 2.5
     assert half(3) == 1.5
