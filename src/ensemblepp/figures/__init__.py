@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,10 +68,14 @@ def write(place: str, dataset: xr.Dataset, outputs: Iterable[str | Path]) -> Non
 
 def small_png(figure: Figure, path: Path) -> None:
     """A PNG of the 256 colours that serve best, a third of matplotlib's in size; none is off by more than an eye can see."""
+    import matplotlib
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png")
-    with Image.open(drawn) as image:
-        few = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-        few.save(path, optimize=True, dpi=image.info["dpi"])
+    figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    few = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    few = few.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(path, optimize=True, dpi=(figure.dpi, figure.dpi))
