@@ -1,6 +1,7 @@
 """Fault campaign: the workflow is killed at random, in every way there is, and then run once more as if nothing had happened.
 
     python tests/campaign.py --kills 1000 --seed 0
+    python tests/campaign.py --kills 200 --seed 0 --late
 
 Three small studies are made of real downloads, embeddings, runs, datasets, figures and tables. While they are made, the process
 of Snakemake, all processes of it, one job, one that is writing, a download, an embedding or a presentation is sent SIGKILL,
@@ -25,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -46,6 +47,10 @@ DOWNLOADED = ("/ml/machine-learning-databases/mushroom/agaricus-lepiota.data", "
 
 #: What is there before anything has run.
 TRACKED = ("results/paper-scale", "data/README.md")
+
+#: What a series begins with: nothing, or all but what is made of runs and posts, which few series that are killed come to.
+EARLY_STAGES = ("results/*", "data/*", "logs/*", ".snakemake/*")
+LATE_STAGES = ("results/smoke/datasets", "results/smoke/figures", "results/smoke/tables", "data/embeddings")
 
 #: What differs from run to run, by design: the records beside run files, and what is said of the run.
 _VARIES = re.compile(r"results/\w+/(runs/.*\.json|report\.html)$|data/models/")
@@ -112,12 +117,11 @@ def content(folder: Path) -> dict[str, str]:
     }
 
 
-def remove_results(folder: Path) -> None:
-    """Make the copy one in which nothing has run, but for compiled code."""
-    for name in ("results", "data", "logs", ".snakemake"):
-        for path in (folder / name).glob("*"):
-            if path.relative_to(folder).as_posix() not in TRACKED:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+def remove_results(folder: Path, stages: Sequence[str] = EARLY_STAGES) -> None:
+    """Take what some stages have made from the copy: all, but for compiled code, or less."""
+    for path in [path for stage in stages for path in folder.glob(stage)]:
+        if path.relative_to(folder).as_posix() not in TRACKED:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 # ------------------------------------------------------------------------------------------------------------ killing
@@ -230,7 +234,7 @@ def faults(project: Project, expected: dict[str, str]) -> list[str]:
 
 
 def campaign(
-    kills: int, seed: int, mirror: Path, *, series: int, show: Callable[[str], None] = print
+    kills: int, seed: int, mirror: Path, *, series: int, late: bool = False, show: Callable[[str], None] = print
 ) -> tuple[Counter, list[str]]:
     """Kill so often; how often in each way, and all faults.
 
@@ -239,6 +243,7 @@ def campaign(
         seed: of what is killed, when and by which signal; what is going on at that time is the machine's.
         mirror: a folder of raw data.
         series: signals between two plain runs.
+        late: a series begins with all runs made, and meets what comes after them.
         show: is told of progress.
     """
     source, tally, found = random.Random(seed), Counter(), []
@@ -248,7 +253,7 @@ def campaign(
         assert undisturbed.returncode == 0, undisturbed.stdout
         expected = content(project.folder)
         while (left := kills - tally.total()) > 0:
-            remove_results(project.folder)
+            remove_results(project.folder, LATE_STAGES if late else EARLY_STAGES)
             kill_at_random(project, min(series, left), source, tally)
             new = faults(project, expected)
             found += new
@@ -272,9 +277,10 @@ if __name__ == "__main__":
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--series", type=int, default=40, help="kills between two plain runs")
+    parser.add_argument("--late", action="store_true", help="begin with all runs made: embeddings, datasets, presentations")
     parser.add_argument("--mirror", type=Path, default=os.environ.get("ENSEMBLEPP_MIRROR"), help="a folder of raw data")
     options = parser.parse_args()
-    counts, all_faults = campaign(options.kills, options.seed, options.mirror, series=options.series)
+    counts, all_faults = campaign(options.kills, options.seed, options.mirror, series=options.series, late=options.late)
     print(table(counts))
     print(f"{counts.total()} kills, {len(all_faults)} faults")
     sys.exit(bool(all_faults))
