@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import itertools
 import os
 import random
 import re
@@ -48,9 +49,10 @@ DOWNLOADED = ("/ml/machine-learning-databases/mushroom/agaricus-lepiota.data", "
 #: What is there before anything has run.
 TRACKED = ("results/paper-scale", "data/README.md")
 
-#: What a series begins with: nothing, or all but what is made of runs and posts, which few series that are killed come to.
-EARLY_STAGES = ("results/*", "data/*", "logs/*", ".snakemake/*")
-LATE_STAGES = ("results/smoke/datasets", "results/smoke/figures", "results/smoke/tables", "data/embeddings")
+#: What a series begins without: all that is made, or what comes late, which few series that are killed come to.
+EVERYTHING = ("results/*", "data/*", "logs/*", ".snakemake/*")
+PRESENTATIONS = tuple(f"results/smoke/{name}" for name in ("datasets", "figures", "tables"))
+LATE = ((*PRESENTATIONS, "results/smoke/runs/moderation*", "data/embeddings"), PRESENTATIONS)
 
 #: What differs from run to run, by design: the records beside run files, and what is said of the run.
 _VARIES = re.compile(r"results/\w+/(runs/.*\.json|report\.html)$|data/models/")
@@ -117,7 +119,7 @@ def content(folder: Path) -> dict[str, str]:
     }
 
 
-def remove_results(folder: Path, stages: Sequence[str] = EARLY_STAGES) -> None:
+def remove_results(folder: Path, stages: Sequence[str] = EVERYTHING) -> None:
     """Take what some stages have made from the copy: all, but for compiled code, or less."""
     for path in [path for stage in stages for path in folder.glob(stage)]:
         if path.relative_to(folder).as_posix() not in TRACKED:
@@ -243,17 +245,18 @@ def campaign(
         seed: of what is killed, when and by which signal; what is going on at that time is the machine's.
         mirror: a folder of raw data.
         series: signals between two plain runs.
-        late: a series begins with all runs made, and meets what comes after them.
+        late: a series begins with its runs made, by turns but for those of moderation, and meets what is left.
         show: is told of progress.
     """
     source, tally, found = random.Random(seed), Counter(), []
+    beginnings = itertools.cycle(LATE if late else (EVERYTHING,))
     with tempfile.TemporaryDirectory() as top, slow_server(mirror) as address:
         project = copied(Path(top, "project").resolve(), mirror, address)
         undisturbed = project.snakemake(*ARGUMENTS)
         assert undisturbed.returncode == 0, undisturbed.stdout
         expected = content(project.folder)
         while (left := kills - tally.total()) > 0:
-            remove_results(project.folder, LATE_STAGES if late else EARLY_STAGES)
+            remove_results(project.folder, next(beginnings))
             kill_at_random(project, min(series, left), source, tally)
             new = faults(project, expected)
             found += new
@@ -277,7 +280,7 @@ if __name__ == "__main__":
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--series", type=int, default=40, help="kills between two plain runs")
-    parser.add_argument("--late", action="store_true", help="begin with all runs made: embeddings, datasets, presentations")
+    parser.add_argument("--late", action="store_true", help="begin with runs made: embeddings, presentations")
     parser.add_argument("--mirror", type=Path, default=os.environ.get("ENSEMBLEPP_MIRROR"), help="a folder of raw data")
     options = parser.parse_args()
     counts, all_faults = campaign(options.kills, options.seed, options.mirror, series=options.series, late=options.late)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ensemblepp.config.loading import load
+from ensemblepp.config.loading import load, read_files
 from ensemblepp.config.resolution import Config
 from ensemblepp.runs import block as blocks
-from ensemblepp.runs.budget import STRUCTURE, Budget, budget, budgets, costs_alike, in_words, records
+from ensemblepp.runs.budget import STRUCTURE, Budget, Record, budget, budgets, costs_alike, in_words, records
 from ensemblepp.storage.datasets import write_json
 
 CONFIG = {
@@ -162,3 +162,18 @@ def test_options_that_cost_nothing_and_names_make_no_difference(config, option, 
     other = load(CONFIG | {"agents": CONFIG["agents"] | {"mine": own}})
     blocks = [other.block("square", name, 0, 10, 0, 0).spec for name in ("lmcts", "mine")]
     assert (costs_alike(blocks[0]) == costs_alike(blocks[1])) == alike
+
+
+def test_everything_shipped_can_be_asked_for_whatever_is_recorded(tmp_path, monkeypatch):
+    """Blocks of all environments and agents at the paper's scale, when shorter runs of each have been made."""
+    shipped = read_files(Path(__file__).resolve().parents[2], scale="paper")
+    # where nothing has run
+    monkeypatch.chdir(tmp_path)
+    blocks = [block for study in shipped.active_studies() for block in shipped.blocks(study)]
+    known = [
+        Record(block.spec | {"seeds": [0, 0], "ensemble_size": 4}, 10.0, 10.0, 2.0 * STRUCTURE, 1, False) for block in blocks
+    ]
+    found = budget(blocks, known)
+    assert found.jobs == len(blocks) > 500
+    assert found.unknown == found.guessed == 0
+    assert found.cpu_hours > 0

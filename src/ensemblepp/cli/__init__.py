@@ -15,6 +15,9 @@ from ensemblepp.errors import EnsembleError, in_lines
 #: What a shell gives as the status of a command that Ctrl-C has ended.
 INTERRUPTED = 130
 
+#: What it gives as that of one whose reader is gone.
+CLOSED = 141
+
 #: What numba may be told by variables: where its cache lies, and which processor it compiles for. All others change the code.
 _NUMBA = {"NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}
 
@@ -38,6 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     except MemoryError as error:
         print(f"error: out of memory: {error}" if str(error) else "error: out of memory", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # whoever reads, as `head`, has seen enough; what is still to be flushed goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED
     except OSError as error:
         print(f"error: {user_error(error)}", file=sys.stderr)
         return 1

@@ -196,7 +196,9 @@ def _work(spec: Mapping[str, Any]) -> int:
 def _decisions(spec: Mapping[str, Any]) -> int:
     """The size of a decision set, as far as the environment's options tell it."""
     options = spec["environment"]["options"]
-    return math.prod(options.get(name) or 1 for name in ("actions", "candidates", "dimension"))
+    told = (options.get(name) for name in ("actions", "candidates", "dimension"))
+    # those of posts have names
+    return math.prod(value for value in told if isinstance(value, int) and value)
 
 
 def _numbers(spec: Mapping[str, Any], record: Record) -> int:
