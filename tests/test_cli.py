@@ -287,3 +287,13 @@ def test_one_thread_unless_told_otherwise(folder):
 
 def test_as_many_threads_as_told(folder):
     assert exported(folder, "--threads", "3") == ["3 3 3 3 3"]
+
+
+@pytest.mark.parametrize("buffered", [["-u"], []])
+def test_a_reader_that_has_seen_enough_is_no_error(buffered):
+    """As `| head -1`: what is written after that goes nowhere, and nobody is told."""
+    command = [sys.executable, *buffered, "-m", "ensemblepp", "show", "agent", "lmcts", "--environment", "mushroom"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141

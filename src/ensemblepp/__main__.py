@@ -27,8 +27,12 @@ def run() -> None:
         status = 130
     for stream in (sys.stdout, sys.stderr):
         # one that is closed is None
-        if stream:
-            stream.flush()
+        try:
+            if stream:
+                stream.flush()
+        except BrokenPipeError:
+            # whoever reads, as `head`, has seen enough
+            status = 141
     os._exit(status)
 
 
