@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ensemblepp.arguments import user_error
-from ensemblepp.cli import moderating, preparing
+from ensemblepp.cli import moderating, preparing, presenting
 from ensemblepp.cli.parser import make_parser
 from ensemblepp.errors import EnsembleError, in_lines
 
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status. A fault that the user can mend is one line, without a traceback."""
     options = make_parser(_serve).parse_args(arguments)
     _settle_surroundings(options.threads)
-    if options.command not in (preparing.language_model, preparing.retrieve, moderating.moderate):
+    if options.command not in (preparing.language_model, preparing.retrieve, moderating.moderate, presenting.render):
         # the hub's client reads it when it is loaded; what is asked of the hub is asked by those alone
         os.environ["HF_HUB_OFFLINE"] = "1"
     # modules of the user's lie beside the Snakefile, and the script `ensemblepp` does not look there by itself
@@ -55,9 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _serve(options: argparse.Namespace) -> None:
     # here, as it runs whatever else is a command
-    from ensemblepp.warm_start.server import serve
+    from ensemblepp.warm_start.server import LATER, serve
 
-    serve(options.socket, main)
+    serve(options.socket, main, later=(*LATER, *options.also), at_once=options.at_once)
 
 
 def _settle_surroundings(threads: int) -> None:

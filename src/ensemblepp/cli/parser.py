@@ -85,6 +85,8 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
 
     command = commands.add_parser("serve", help="run jobs for the process that this one's standard input comes from")
     command.add_argument("--socket", type=Path, required=True, help="the socket to make")
+    command.add_argument("--at-once", action="store_true", help="load libraries before the first job is there")
+    command.add_argument("--also", nargs="*", default=[], metavar="MODULE", help="what to load besides, while no job asks")
     command.set_defaults(command=serve)
 
     command = commands.add_parser("retrieve", help="bring one raw file, from the folder ENSEMBLEPP_MIRROR or its sources")
@@ -192,6 +194,11 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     command.add_argument("--config", type=mapping, help="the configuration as JSON (default: the files in config/)")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
     command.set_defaults(command=presenting.report)
+
+    command = commands.add_parser("render", help="the Snakemake that writes the page of `report`")
+    command.add_argument("--settings", type=Path, required=True, help="the configuration, a JSON file")
+    command.add_argument("--output", type=Path, required=True, help="HTML file to write")
+    command.set_defaults(command=presenting.render)
 
     command = commands.add_parser(
         "check", help="verify results: whole, of the present configuration and code, finite; changes nothing"

@@ -138,3 +138,9 @@ def report(options: argparse.Namespace) -> None:
     overrides = {"scale": options.scale} if options.scale else {}
     config = load(options.config | overrides) if options.config else read_files(**overrides)
     print(f"report: {make(config)}")
+
+
+def render(options: argparse.Namespace) -> None:
+    from ensemblepp.runs.report import render
+
+    render(options.settings, options.output)

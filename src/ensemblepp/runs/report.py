@@ -34,6 +34,16 @@ def make(config: Config) -> Path:
     return report.absolute()
 
 
+def render(settings: Path, page: Path) -> None:
+    """Be the Snakemake that makes the page, and end as it does; a process of its own, which may have a warm start."""
+    from snakemake.cli import main
+
+    # the workflow that calls this at its end still holds the lock, and reads nothing that the report writes
+    arguments = ["--report", str(page), "--configfile", str(settings), "--nolock", "--quiet", "all"]
+    sys.argv = ["snakemake", *arguments]
+    main(arguments)
+
+
 def _is_whole(report: Path) -> bool:
     """Whether the page is as it was written; it ends with its checksum, behind what browsers show."""
     try:
@@ -49,9 +59,8 @@ def _render(config: Config, report: Path) -> None:
         settings = Path(folder, "config.json")
         settings.write_text(json.dumps(config.model_dump(by_alias=True, exclude_unset=True)), encoding="utf-8")
         page = Path(folder, "report.html")
-        command = [sys.executable, "-m", "snakemake", "--report", str(page), "--configfile", str(settings)]
-        # the workflow that calls this at its end still holds the lock, and reads nothing that the report writes
-        done = subprocess.run([*command, "--nolock", "--quiet", "all"], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "ensemblepp", "render", "--settings", str(settings), "--output", str(page)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not page.exists():
             raise ResultError(f"{report}: snakemake could not make the report:\n{done.stdout}{done.stderr}")
         with page.open("a", encoding="utf-8") as file:

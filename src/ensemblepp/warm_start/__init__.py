@@ -22,7 +22,7 @@ import sys
 VARIABLE = "ENSEMBLEPP_WARM_START"
 
 #: Commands that the server runs, on one thread; others are rare, or start processes and threads themselves.
-SERVED = ("simulate", "aggregate", "present", "claims", "page", "check-data", "prepare")
+SERVED = ("simulate", "aggregate", "present", "claims", "page", "render", "check-data", "prepare")
 
 #: Length of a number before a message, in bytes.
 HEAD = 8

@@ -48,21 +48,36 @@ LATER = (
     "ensemblepp.figures.style",
 )
 
+#: What the report of a workflow needs besides; where a workflow runs these libraries are there.
+REPORT = ("snakemake.cli", "snakemake.report.html_reporter")
 
 #: Seconds that a job has to end in good order: what SLURM gives after its own SIGTERM.
 GRACE = 30.0
 
 
-def start() -> subprocess.Popen:
-    """A server for all that this process starts from now on; it ends with this process."""
+def start(*, at_once: bool = False, also: Sequence[str] = ()) -> subprocess.Popen:
+    """A server for all that this process starts from now on; it ends with this process.
+
+    Args:
+        at_once: there will be jobs: what they need is loaded before the first is there.
+        also: what is to be loaded besides, while no job asks.
+    """
     path = Path(tempfile.mkdtemp(prefix="ensemblepp-"), "socket")
     os.environ[VARIABLE] = str(path)
-    command = [sys.executable, "-m", "ensemblepp", "serve", "--socket", str(path)]
+    command = [sys.executable, "-m", "ensemblepp", "serve", "--socket", str(path), "--also", *also]
+    command += ["--at-once"] if at_once else []
     # a session of its own, so that an interrupt from the terminal reaches jobs and not the server they run in
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
 
-def serve(path: Path, run: Callable[[list[str]], int], modules: Sequence[str] = MODULES, later: Sequence[str] = LATER) -> None:
+def serve(
+    path: Path,
+    run: Callable[[list[str]], int],
+    modules: Sequence[str] = MODULES,
+    later: Sequence[str] = LATER,
+    *,
+    at_once: bool = False,
+) -> None:
     """Serve jobs at `path` until standard input is closed, which it is when the process that started this one ends.
 
     Python has one thread here, and libraries have none that computes, or a fork would not be safe.
@@ -70,7 +85,7 @@ def serve(path: Path, run: Callable[[list[str]], int], modules: Sequence[str] = 
     Args:
         path: the socket to make, in a folder of its own; both are removed in the end.
         run: runs a command and returns its exit status.
-        modules: what to load, when the first job is there.
+        modules: what to load, when the first job is there, or at once.
         later: what to load after that, while no job waits.
     """
     first, later = list(modules), list(later)
@@ -81,6 +96,8 @@ def serve(path: Path, run: Callable[[list[str]], int], modules: Sequence[str] = 
         listener.listen(1024)
         # of processes that have ended the system takes care
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while at_once and first:
+            _load(first.pop(0))
         while True:
             ready = select.select([listener, sys.stdin], [], [], 0 if later and not first else None)[0]
             if sys.stdin in ready:
