@@ -98,7 +98,16 @@ def test_other_ends(tmp_path, what, status, words):
         assert subprocess.run(command("leave"), env=environment, check=False).returncode == 2
 
 
-def test_some_things_are_loaded_while_no_job_asks(tmp_path):
+@pytest.mark.parametrize(
+    ("how", "waits"),
+    [
+        ('modules=(), later=("of_use:get_ready",)', False),
+        ('modules=("of_use:get_ready",), later=(), at_once=True', False),
+        ('modules=("of_use:get_ready",), later=()', True),
+    ],
+)
+def test_what_is_loaded_before_a_job_asks(tmp_path, how, waits):
+    """What only later jobs need, and all where there will be jobs; else nothing that no job may need."""
     (tmp_path / "of_use.py").write_text("from pathlib import Path\ndef get_ready(): Path('ready').touch()")
     script = f"""
 import os, sys
@@ -106,11 +115,16 @@ from pathlib import Path
 from ensemblepp.warm_start.server import serve
 os.chdir({str(tmp_path)!r})
 sys.path.append({str(tmp_path)!r})
-serve(Path(sys.argv[1]), lambda arguments: 7, modules=(), later=("of_use:get_ready",))
+serve(Path(sys.argv[1]), lambda arguments: 7 + Path("ready").exists(), {how})
 """
     with served(tmp_path / "warm", script) as (environment, _):
-        until((tmp_path / "ready").exists)
-        assert subprocess.run(command("ask"), env=environment, check=False).returncode == 7
+        if waits:
+            # as long as the others take several times over
+            time.sleep(0.5)
+            assert not (tmp_path / "ready").exists()
+        else:
+            until((tmp_path / "ready").exists)
+        assert subprocess.run(command("ask"), env=environment, check=False).returncode == 8
 
 
 def alive(pid: int) -> bool:
