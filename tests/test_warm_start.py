@@ -115,7 +115,7 @@ from pathlib import Path
 from ensemblepp.warm_start.server import serve
 os.chdir({str(tmp_path)!r})
 sys.path.append({str(tmp_path)!r})
-serve(Path(sys.argv[1]), lambda arguments: 7 + Path("ready").exists(), {how})
+serve(Path(sys.argv[1]), lambda arguments: 7, {how})
 """
     with served(tmp_path / "warm", script) as (environment, _):
         if waits:
@@ -124,7 +124,8 @@ serve(Path(sys.argv[1]), lambda arguments: 7 + Path("ready").exists(), {how})
             assert not (tmp_path / "ready").exists()
         else:
             until((tmp_path / "ready").exists)
-        assert subprocess.run(command("ask"), env=environment, check=False).returncode == 8
+        assert subprocess.run(command("ask"), env=environment, check=False).returncode == 7
+    assert (tmp_path / "ready").exists()
 
 
 def alive(pid: int) -> bool:
