@@ -326,3 +326,17 @@ def test_what_is_compiled_inside_another_function_has_no_code_that_python_could_
     assert numba.njit(lambda x: half(x) + 1)(3.0) == 2.5
     assert half(3) == 1.5
     assert type(half.overloads[(numba.int64,)].library) is numba.core.codegen.JITCodeLibrary
+
+
+@compiled()
+def doubled(x):
+    return half(x) * 4
+
+
+def doubled_twice(x):
+    return doubled(doubled(x))
+
+
+def test_a_kept_function_may_call_another_and_python_may_call_both():
+    assert compiled()(doubled_twice)(np.float32(3)) == 12
+    assert doubled(np.float64(3)) == 6

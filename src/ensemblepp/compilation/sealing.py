@@ -109,11 +109,12 @@ class _WithoutEnvironments:
 @contextlib.contextmanager
 def _inner_libraries(codegen) -> Iterator[None]:
     """Whatever is compiled meanwhile goes into `InnerLibrary`s; numba's lock lets one thread compile at a time."""
+    before = codegen._library_class
     codegen._library_class = InnerLibrary
     try:
         yield
     finally:
-        del codegen._library_class  # that of its class is seen again
+        codegen._library_class = before
 
 
 @contextlib.contextmanager
