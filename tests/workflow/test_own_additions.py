@@ -247,7 +247,7 @@ def test_tables_have_all_of_it(project, dataset):
 
 
 def test_the_language_model_is_in_a_figure(project):
-    with xr.open_dataset(project.folder / "data/embeddings/mine/hate_speech-40.nc") as embedded:
+    with xr.open_dataset(project.folder / "data/embeddings/mine/hate_speech-2000.nc") as embedded:
         assert [size for size in embedded.sizes.values() if size == 16], "entries of the tiny model's hidden states"
     data = xr.load_dataset(project.folder / "results/smoke/datasets/moderation.nc")
     assert data["environment"].values.tolist() == ["moderation-mine"]
