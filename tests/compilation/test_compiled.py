@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import json
@@ -320,6 +321,7 @@ def quarter(x):
 def test_what_is_compiled_inside_another_function_has_no_code_that_python_could_run():
     """Called all the same, it is an error; inside other functions it is what it was, sealed or not."""
     assert compiled()(quarter)(3.0) == 0.75
+    assert gc.isenabled(), "it is off for the compiler alone"
     assert isinstance(half.overloads[(numba.float64,)].library, sealing.InnerLibrary)
     with pytest.raises(TypeError, match=r"'_dynfunc\._Closure' object is not callable"):
         half(3.0)
