@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ensemblepp.errors import ResultError, UnreachableError
 from ensemblepp.storage.datasets import read_json, write_json
@@ -161,18 +164,30 @@ def _from_gguf(source: Path, staged: Path) -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    try:
-        loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
-    except Exception as error:  # whatever the libraries below raise, this is no model that they can read
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UnreachableError(f"language model {source}: cannot be read ({reason})") from error
-    configuration = type(loaded.config).from_dict(
-        {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
-    )
-    fresh = type(loaded)(configuration)
-    fresh.load_state_dict(loaded.state_dict())
-    fresh.save_pretrained(staged)
-    AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(staged)
+    with _read_once():
+        try:
+            loaded = AutoModel.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+        except Exception as error:  # whatever the libraries below raise, this is no model that they can read
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise UnreachableError(f"language model {source}: cannot be read ({reason})") from error
+        configuration = type(loaded.config).from_dict(
+            {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
+        )
+        fresh = type(loaded)(configuration)
+        fresh.load_state_dict(loaded.state_dict())
+        fresh.save_pretrained(staged)
+        AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(staged)
+
+
+@contextmanager
+def _read_once() -> Iterator[None]:
+    """Let transformers parse a GGUF file once, not for configuration, weights and tokenizer each, and name its tensors once."""
+    import gguf
+
+    with ExitStack() as patches:
+        for name in ("GGUFReader", "get_tensor_name_map"):
+            patches.enter_context(mock.patch.object(gguf, name, functools.cache(getattr(gguf, name))))
+        yield
 
 
 def _copy(source: Path, staged: Path) -> None:
