@@ -26,8 +26,8 @@ from ensemblepp.compilation.compiled import compiled
 TESTS = Path(__file__).parents[1]
 LINEAR = ["mixed", "ts", "sphere"]
 NEURAL = ["squared", "cross-entropy", "no members", "members only"]
-#: An order in which no two that are played at the same time compile the same kernel; later ones find it.
-APART = ["mixed", "squared", "sphere", *(name for name in (*LINEAR, *NEURAL) if name not in ("mixed", "squared", "sphere"))]
+#: What each process plays that finds nothing: two at a time, never of one kernel; one compiles two variants, the next two more.
+APART = [["mixed"], ["squared", "cross-entropy"], ["sphere"], ["ts"], ["members only", "no members"], ["float64"]]
 
 
 def start(command: list[str], cache: Path, path: Path = TESTS, **variables: str) -> subprocess.Popen:
@@ -59,26 +59,26 @@ def cached(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory) -> dict[str, str]:
-    """Every variant in one process that finds nothing in its cache, and the folder that this leaves."""
-    folder = tmp_path_factory.mktemp("alone")
-    (found,) = played(folder, [*LINEAR, "float64", *NEURAL])
-    return found | {"folder": str(folder)}
+def apart(tmp_path_factory) -> tuple[dict[str, str], Path]:
+    """Every variant's digest, by processes that find nothing in their cache (`APART`), and the folder that they leave."""
+    folder = tmp_path_factory.mktemp("apart")
+    return {name: digest for found in played(folder, *APART) for name, digest in found.items()}, folder
 
 
-def test_no_order_of_processes_changes_a_bit(alone, tmp_path):
-    """Each variant is played by a process of its own, as in a workflow's jobs, two at a time; then one plays them all.
+def test_no_order_of_processes_changes_a_bit(apart):
+    """Variants are played by processes of their own, as in a workflow's jobs; then one finds them all, and plays them.
 
     With numba's own cache a process that played "mixed" and then "float64" got other numbers, after "mixed" and "ts" or
     "sphere" had been compiled by two processes. All orders in which one process can load them are played.
     """
-    apart = played(tmp_path, *([variant] for variant in APART))
-    before = cached(tmp_path)
+    digests, folder = apart
+    before = cached(folder)
     orders = [[*order, "float64"] for order in itertools.permutations(LINEAR)]
-    together = played(tmp_path, *orders, NEURAL, NEURAL[::-1])
-    assert [list(found) for found in together[:6]] == orders
-    assert all(found.items() <= alone.items() for found in (*apart, *together))
-    assert cached(tmp_path) == before
+    together = played(folder, *orders, NEURAL, NEURAL[::-1])
+    assert [list(found) for found in together] == [*orders, NEURAL, NEURAL[::-1]]
+    assert digests.keys() == {*LINEAR, "float64", *NEURAL}
+    assert all(found.items() <= digests.items() for found in together)
+    assert cached(folder) == before
 
 
 # ---------------------------------------------------------------------------------------------- what an object shows
@@ -110,10 +110,10 @@ def dispatchers():
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="objects are read as ELF")
-def test_a_cached_object_shows_its_own_entries_and_nothing_else(alone):
+def test_a_cached_object_shows_its_own_entries_and_nothing_else(apart):
     """Native function, Python wrapper and environment, all with the digest that is the file's name; across files none twice."""
     names = []
-    for file, content in cached(Path(alone["folder"])).items():
+    for file, content in cached(apart[1]).items():
         library, description, *_ = pickle.loads(content[32:])
         found, digest = symbols(library[2][0]), file.split(".")[-2]
         own = {description.llvm_func_name, description.llvm_cpython_wrapper_name, description.env_name}
@@ -122,7 +122,7 @@ def test_a_cached_object_shows_its_own_entries_and_nothing_else(alone):
         assert all(f"v{digest}" in name for name in found)
         names += found
     assert len(names) == len(set(names)) >= 3 * 8
-    functions = {file.rsplit(".", 3)[0] for file in cached(Path(alone["folder"]))}
+    functions = {file.rsplit(".", 3)[0] for file in cached(apart[1])}
     linear, neural = "ensemblepp.engines.linear.kernel", "ensemblepp.engines.neural.kernel"
     assert functions >= {f"{linear}.{name}" for name in ("pack", "noise_tables", "play")}
     assert functions >= {
