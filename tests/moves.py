@@ -30,10 +30,13 @@ def move(package: Path, old: str, new: str) -> None:
         return f"{indent}from {new_package} import {kept}{others}"
 
     for path in package.rglob("*.py"):
-        text = path.read_text()
-        text = re.sub(rf"\bensemblepp\.{re.escape(old)}(?![\w.])", f"ensemblepp.{new}", text)
+        before = path.read_text()
+        if old_name not in before:
+            continue
+        text = re.sub(rf"\bensemblepp\.{re.escape(old)}(?![\w.])", f"ensemblepp.{new}", before)
         text = re.sub(rf"^( *)from {re.escape(old_package)} import ([\w, ]+)$", rewritten, text, flags=re.MULTILINE)
-        path.write_text(text)
+        if text != before:
+            path.write_text(text)
 
 
 def sort_imports(package: Path) -> None:

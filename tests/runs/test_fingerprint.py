@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import grimp
@@ -311,21 +312,31 @@ for name in ("runs.aggregate", "text.embedding", "text.language_models", "data.m
     codes[name] = [f"ensemblepp.{name}"]
 print(json.dumps(codes))
 """
+#: Answers every line, a list of jobs and their modules, with their fingerprints.
 HASH = """
 import json, sys
 import ensemblepp
-from ensemblepp.runs.fingerprint import fingerprint
-found = {name: fingerprint(*code) for name, code in json.loads(sys.argv[1]).items()}
-print(json.dumps(found | {"where": ensemblepp.__file__}))
+from ensemblepp.runs.fingerprint import current, fingerprint
+for line in sys.stdin:
+    current()
+    found = {name: fingerprint(*code) for name, code in json.loads(line).items()}
+    print(json.dumps(found | {"where": ensemblepp.__file__}), flush=True)
 """
 
 
-def printed(script: str, folder: Path, *arguments: str) -> str:
-    """What a script prints that imports from `folder` and runs in it."""
+def begun(script: str, folder: Path, *arguments: str) -> subprocess.Popen:
+    """A script that imports from `folder` and runs in it."""
     places = os.pathsep.join([str(folder), str(ROOT / "src")])
     environment = os.environ | {"PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def printed(script: str, folder: Path, *arguments: str, given: str = "") -> str:
+    process = begun(script, folder, *arguments)
+    output, _ = process.communicate(given)
+    assert process.returncode == 0
+    return output
 
 
 def codes(folder: Path) -> dict[str, list[str]]:
@@ -335,7 +346,11 @@ def codes(folder: Path) -> dict[str, list[str]]:
 
 def fingerprints(folder: Path, code: dict[str, list[str]]) -> dict[str, str]:
     """The fingerprint of every job, by the package in `folder`."""
-    found = json.loads(printed(HASH, folder, json.dumps(code)))
+    return found_in(folder, printed(HASH, folder, given=json.dumps(code)))
+
+
+def found_in(folder: Path, line: str) -> dict[str, str]:
+    found = json.loads(line)
     assert Path(found.pop("where")).is_relative_to(folder)
     return found
 
@@ -345,9 +360,37 @@ def code() -> dict[str, list[str]]:
     return codes(ROOT / "src")
 
 
+class Copy:
+    """A copy of the package, and one process that hashes it again and again."""
+
+    def __init__(self, folder: Path, code: dict[str, list[str]]):
+        self.folder, self.code, self.process = copy_package(folder), code, begun(HASH, folder)
+
+    def fingerprints(self) -> dict[str, str]:
+        print(json.dumps(self.code), file=self.process.stdin, flush=True)
+        return found_in(self.folder, self.process.stdout.readline())
+
+    def after(self, file: str, statement: str) -> dict[str, str]:
+        """The fingerprints with a statement at the end of a file, which is then put back."""
+        path = self.folder / "ensemblepp" / file
+        text = path.read_text()
+        path.write_text(f"{text}\n{statement}\n")
+        try:
+            return self.fingerprints()
+        finally:
+            path.write_text(text)
+
+
 @pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory, code: dict[str, list[str]]) -> dict[str, str]:
-    return fingerprints(copy_package(tmp_path_factory.mktemp("untouched")), code)
+def copied(tmp_path_factory: pytest.TempPathFactory, code: dict[str, list[str]]) -> Iterator[Copy]:
+    copy = Copy(tmp_path_factory.mktemp("copied"), code)
+    with copy.process:
+        yield copy
+
+
+@pytest.fixture(scope="module")
+def untouched(copied: Copy) -> dict[str, str]:
+    return copied.fingerprints()
 
 
 def copy_package(folder: Path) -> Path:
@@ -404,26 +447,21 @@ LINEAR, NEURAL = ("ts", "linear"), ("neural", "greedy")
         ("__init__.py", "EDITED = 1", set()),
     ],
 )
-def test_an_edit_changes_what_it_touches(untouched, code, tmp_path, file, statement, changed):
-    folder = copy_package(tmp_path)
-    with (folder / "ensemblepp" / file).open("a") as source:
-        source.write(f"\n{statement}\n")
-    edited = fingerprints(folder, code)
+def test_an_edit_changes_what_it_touches(untouched, copied, file, statement, changed):
+    edited = copied.after(file, statement)
     assert {name for name in untouched if edited[name] != untouched[name]} == changed
     assert edited.keys() == untouched.keys()
 
 
-def test_the_style_of_figures_is_part_of_every_figure_and_of_nothing_else(untouched, code, tmp_path):
-    folder = copy_package(tmp_path)
-    with (folder / "ensemblepp/figures/style.py").open("a") as source:
-        source.write("\nEDITED = 1\n")
-    edited = fingerprints(folder, code)
+def test_the_style_of_figures_is_part_of_every_figure_and_of_nothing_else(untouched, copied):
+    edited = copied.after("figures/style.py", "EDITED = 1")
     changed = {name for name in untouched if edited[name] != untouched[name]}
     assert changed == {name for name in untouched if name.startswith("figures ")}
     assert changed
 
 
 def test_no_file_is_left_in_the_working_directory(untouched, code, tmp_path):
+    """Of a process that has hashed one copy again and again, and of one that begins."""
     copy_package(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     assert fingerprints(tmp_path, code) == untouched

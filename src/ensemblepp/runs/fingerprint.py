@@ -62,7 +62,7 @@ def fingerprint(*code: str) -> str:
 def current(*code: str) -> str:
     """The fingerprint of the files as they are now: `fingerprint` keeps those that it has read once."""
     if any(_state(path) != state for path, state in _READ.items()):
-        for cached in (fingerprint, _module_digest, _own_digest, _imports, _is_followed, _file, _tree, _source):
+        for cached in (fingerprint, _module_digest, _own_digest, _imports, _is_followed, _file, _source):
             cached.cache_clear()
         _READ.clear()
     return fingerprint(*code)
@@ -168,7 +168,20 @@ def _described(entry: Import, depth: int) -> str:
 @functools.cache
 def _own_digest(module: str) -> str:
     """Hash of a module without its imports of followed modules."""
-    return _tree_digest(_tree(module), lambda statement: bool(_followed(statement, module)))
+    return _digest_without(
+        _source(module), frozenset(_place(node) for node in _statements(_tree(module)) if _followed(node, module))
+    )
+
+
+@functools.cache
+def _digest_without(text: str, places: frozenset[tuple[int, int]]) -> str:
+    """Hash of a source without the statements that begin at `places`; kept, as an edit changes one file of many."""
+    return _tree_digest(_parsed(text), lambda statement: _place(statement) in places)
+
+
+def _place(statement: ast.stmt) -> tuple[int, int]:
+    """Line and column; (0, 0) of a statement that was made, and not read."""
+    return getattr(statement, "lineno", 0), getattr(statement, "col_offset", 0)
 
 
 @functools.cache
@@ -250,9 +263,13 @@ def _file(module: str) -> Path | None:
     return next((path.resolve() for path in candidates if path.is_file()), None)
 
 
-@functools.cache
 def _tree(module: str) -> ast.Module:
-    return ast.parse(_source(module))
+    return _parsed(_source(module))
+
+
+@functools.cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 @functools.cache
