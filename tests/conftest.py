@@ -1,6 +1,8 @@
 """Fixtures that several folders of tests share."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,14 @@ def mirror() -> Path:
     if not folder.is_dir():
         pytest.skip("no raw data: set ENSEMBLEPP_MIRROR to a folder that holds uci/ and hatespeech/")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_stays_open() -> Iterator[None]:
+    """Or the next test that counts figures finds another's, whichever that is in this run's order."""
+    yield
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or pyplot.get_fignums() == [], "this test leaves figures open"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import matplotlib.image
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -215,6 +216,7 @@ def test_figures_have_all_of_it(project, dataset):
     assert (figures / "additions-final_bars.pdf").read_bytes().startswith(b"%PDF")
     matplotlib.use("Agg")
     drawn = nonlinear_regret.draw(dataset)
+    plt.close(drawn)
     legends = [*drawn.legends, *(axes.get_legend() for axes in drawn.axes if axes.get_legend())]
     names = {text.get_text() for legend in legends for text in legend.texts}
     assert {"Second arm", "Ensemble++ (Laplace)", "Neural Ensemble++ (Laplace)"} <= names
