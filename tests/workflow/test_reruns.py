@@ -450,36 +450,29 @@ def test_a_fresh_clone_with_copied_results_plans_nothing(smoke, tmp_path):
     assert planned(clone) == NOTHING
 
 
-def test_a_deleted_run_file_comes_back_bit_by_bit(smoke):
-    before = asked(smoke)
-    victim = "results/smoke/runs/shuttle/greedy/M0/T150/seeds0-1.nc"
-    (smoke.folder / victim).unlink()
-    jobs = smoke.planned()
-    assert jobs.pop("simulate") == [victim]
-    assert jobs.pop("aggregate") == ["results/smoke/datasets/uci.nc"]
-    assert jobs.pop("page") == ["results/smoke/index.html"]
-    # nothing is claimed of the study that holds it
-    assert all(Path(path).name.startswith("uci-") for paths in jobs.values() for path in paths)
-    dataset = (smoke.folder / "results/smoke/datasets/uci.nc").read_bytes()
-    done = smoke.snakemake()
-    assert done.returncode == 0, done.stdout
-    assert asked(smoke) == before
-    assert (smoke.folder / "results/smoke/datasets/uci.nc").read_bytes() == dataset
-    assert smoke.planned() == {}
-
-
-def test_a_run_without_its_json_is_made_anew_and_leftovers_are_cleared(smoke):
+def test_a_deleted_run_file_and_one_without_its_json_come_back_bit_by_bit(smoke):
     """A hidden file of a process that is gone lies in the same folder."""
     before = asked(smoke)
-    record = smoke.folder / "results/smoke/runs/shuttle/greedy/M0/T150/seeds0-1.json"
+    victim = "results/smoke/runs/shuttle/greedy/M0/T150/seeds0-1.nc"
+    alone = "results/smoke/runs/mushroom/greedy/M0/T150/seeds0-1.nc"
+    record = (smoke.folder / alone).with_suffix(".json")
     left = record.with_name(f"{prefix('seeds0-1')}abc.nc".replace(f"-{os.getpid()}-", f"-{2**22 + 1}-"))
+    (smoke.folder / victim).unlink()
     record.unlink()
     left.touch()
+    jobs = smoke.planned()
+    assert jobs.pop("simulate") == sorted([victim, alone])
+    assert jobs.pop("aggregate") == ["results/smoke/datasets/uci.nc"]
+    assert jobs.pop("page") == ["results/smoke/index.html"]
+    # nothing is claimed of the study that holds them
+    assert all(Path(path).name.startswith("uci-") for paths in jobs.values() for path in paths)
+    dataset = (smoke.folder / "results/smoke/datasets/uci.nc").read_bytes()
     done = smoke.snakemake()
     assert done.returncode == 0, done.stdout
     assert read_json(record)["seconds"] > 0
     assert not left.exists()
     assert asked(smoke) == before
+    assert (smoke.folder / "results/smoke/datasets/uci.nc").read_bytes() == dataset
     assert smoke.planned() == {}
 
 
@@ -522,7 +515,7 @@ def test_a_faulty_raw_file_is_refused_and_the_prepared_data_stays(smoke):
         assert done.returncode != 0
         assert "agaricus-lepiota.data, lines 1-100" in done.stdout
         assert prepared.read_bytes() == before
-        again = smoke.snakemake()
+        again = smoke.snakemake("data/prepared/mushroom.nc")
         assert again.returncode != 0, "a second run must not take the faulty file for done"
     finally:
         raw.write_bytes(good)
