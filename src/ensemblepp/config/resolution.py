@@ -227,7 +227,8 @@ class Config(Settings):
 
     def runner(self, agent: str) -> str:
         """The agent whose blocks hold `agent`'s runs: itself, or the one that it is a pair of."""
-        return getattr(self.agents[agent], "of", agent)
+        model = self.agents[agent]
+        return model.of if isinstance(model, PairAgent) else agent
 
     def artefacts(self, study: str) -> list[str]:
         """Every file that is presented from one study: figures and tables in all their formats."""

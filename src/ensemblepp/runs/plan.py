@@ -25,12 +25,13 @@ def plan(config: Config, study: str) -> dict[str, Any]:
     declared = config.studies[study]
     grid = declared.scales[config.scale]
     seed_blocks = list(grid.seed_blocks())
+    shown_by: dict[str, list[str]] = {}
+    for name in declared.agents:
+        shown_by.setdefault(config.runner(name), []).append(name)
     runs = []
     for environment in grid.environments:
-        for agent in dict.fromkeys(map(config.runner, declared.agents)):
-            names = [
-                name for name in declared.agents if config.runner(name) == agent and config.takes_part(study, name, environment)
-            ]
+        for agent, shown in shown_by.items():
+            names = [name for name in shown if config.takes_part(study, name, environment)]
             if not names:
                 continue
             sizes = config.sizes(agent, grid)
