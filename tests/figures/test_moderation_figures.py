@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 from posts_study import AGENTS, TIME, play
 
@@ -53,6 +54,20 @@ def test_a_figure_is_as_wide_as_the_page_and_can_be_read(name, wording):
     for axes in figure.axes:
         box = axes.get_tightbbox(renderer)
         assert box is None or (page.contains(box.x0, box.y0) and page.contains(box.x1, box.y1)), axes
+
+
+@pytest.mark.parametrize("environments", [1, 2, 3, 4])
+def test_the_label_below_a_panel_is_no_wider_than_the_panel(environments):
+    data = play().data
+    one = data.sel(environment=["posts"])
+    several = [one.assign_coords(environment=[f"posts-{place}"]) for place in range(environments)]
+    style.apply()
+    figure = floor_to_ceiling.draw(xr.concat(several, "environment", data_vars="minimal", coords="minimal"))
+    figure.canvas.draw()
+    for axes in figure.axes:
+        label, panel = axes.xaxis.label.get_window_extent(), axes.get_window_extent()
+        assert label.width <= panel.width
+        assert label.y0 >= 0
 
 
 @pytest.mark.parametrize(("name", "wording"), CASES)

@@ -25,7 +25,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     """A panel per environment, a row per agent: mean and 95 % interval over seeds of its share of the way at the horizon."""
     environments = [str(name) for name in dataset["environment"].values]
     curves = list(style.curves(dataset))
-    height = 1.1 + 0.19 * len(curves)
+    label = textwrap.fill("share of the way from best constant action to supervised ceiling", 90 // len(environments))
+    height = 1.0 + 0.1 * len(label.splitlines()) + 0.19 * len(curves)
     figure, panels = plt.subplots(1, len(environments), figsize=(style.PAGE, height), sharex=True, sharey=True, squeeze=False)
     lowest, highest = -0.1, 1.1
     for axes, environment in zip(panels[0], environments, strict=True):
@@ -52,6 +53,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         title = str(dataset["title"].sel(environment=environment).values)
         axes.set_title(textwrap.fill(title, 60 // len(environments)))
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axes.set_xlabel(label, fontsize=8)
         axes.tick_params(axis="x", labelsize=style.SMALLEST)
         axes.grid(axis="y", linewidth=0.4, color="0.9")
         axes.set_axisbelow(True)
@@ -59,5 +61,4 @@ def draw(dataset: xr.Dataset) -> Figure:
     first.set_xlim(lowest, highest)
     first.set_yticks(range(len(curves)), labels=[str(look["label"]) for _, look in curves], fontsize=8)
     first.set_ylim(len(curves) - 0.4, -0.6)
-    panels[0, len(environments) // 2].set_xlabel("share of the way from best constant action to supervised ceiling", fontsize=8)
     return figure
