@@ -22,7 +22,7 @@ import sys
 VARIABLE = "ENSEMBLEPP_WARM_START"
 
 #: Commands that the server runs, on one thread; others are rare, or start processes and threads themselves.
-SERVED = ("check-data", "prepare", "embed", "ceiling", "simulate", "aggregate", "present", "claims", "page", "render")
+SERVED = ("simulate", "aggregate", "present", "claims", "page", "render", "check-data", "prepare")
 
 #: Length of a number before a message, in bytes.
 HEAD = 8
