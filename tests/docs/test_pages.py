@@ -237,7 +237,7 @@ def test_readme_has_the_answer_as_it_is_published(make):
 def test_times_at_the_papers_scale_are_the_published_ones(published, page):
     """CPU-minutes of the linear and of the nonlinear studies."""
     took = [
-        round(sum(rule["cpu_seconds"] for rule in part["rules"].values()) / 60)
+        round(sum(rule["cpu_seconds"] or 0 for rule in part["rules"].values()) / 60)
         for part in published.provenance()["publications"]
     ]
     text = (ROOT / page).read_text()

@@ -78,6 +78,11 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     monkeypatch.setattr(module.figures, "write", stand_in)
     monkeypatch.setattr(module.writing, "save", lambda plan, outputs: [write_json(plan["absent"], path) for path in outputs])
     write_json({"moderation": "cost of moderation"}, tmp_path / "logs/smoke/costs.json")
+    # Snakemake has measured a job, one that a warm process ran for it, and one of a study that is not published now
+    for job, cpu, memory in (("aggregate/uci", 3.0, 200.0), ("present/uci", 0.03, 14.0), ("aggregate/linear", 9.0, 900.0)):
+        benchmark = tmp_path / f"logs/smoke/benchmarks/{job}.tsv"
+        benchmark.parent.mkdir(parents=True, exist_ok=True)
+        benchmark.write_text(f"s\tmax_rss\tcpu_time\n4.0\t{memory}\t{cpu}\n")
     assert publish(settings, folder) == ["uci"]
     for name in files[:3]:
         assert (folder / name).read_text() == "earlier"
@@ -97,7 +102,12 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")
     runs = len(settings.blocks("uci"))
     cost = {"jobs": runs, "wall_seconds": 2.0 * runs, "cpu_seconds": 1.5 * runs, "peak_memory_mb": 300.0}
-    assert provenance["publications"][1]["rules"] == {"simulate": cost}
+    assert provenance["publications"][1]["rules"] == {
+        "aggregate": {"jobs": 1, "wall_seconds": 4.0, "cpu_seconds": 3.0, "peak_memory_mb": 200.0},
+        "present": {"jobs": 1, "wall_seconds": 4.0, "cpu_seconds": None, "peak_memory_mb": None},
+        "simulate": cost,
+    }
+    assert "| present | 1 | 4 | - | - |" in (folder / "README.md").read_text()
     # what is damaged or missing is named before anything is changed
     damaged = {
         Path(block.path).with_suffix(".json"): "damaged (not JSON: ",

@@ -289,7 +289,7 @@ def _action(crate: ROCrate, config: Config, number: int, publication: Mapping[st
     made = [entity for name, entity in files.items() if "/" in name and owner(Path(name), config.studies) in studies]
     ends = [instant(call["started"]) + timedelta(seconds=call["seconds"]) for call in publication["invocations"]]
     ends += [instant(publication["finished"])] if "finished" in publication else []
-    took = f"{sum(rule['cpu_seconds'] for rule in publication['rules'].values()) / 3600:.1f} CPU hours"
+    took = f"{sum(rule['cpu_seconds'] or 0 for rule in publication['rules'].values()) / 3600:.1f} CPU hours"
     action = _entity(
         crate,
         f"#publication-{number}",

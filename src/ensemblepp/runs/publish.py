@@ -9,6 +9,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -210,7 +211,7 @@ def _publication(config: Config, complete: list[str]) -> dict:
         "inputs": crate.checksums(config, complete),
         "versions": runs[-1]["versions"] | {"python": runs[-1]["python"]},
         "machine": _machine(),
-        "rules": _rules(config.scale),
+        "rules": _rules(config, complete),
         "invocations": _invocations(config.scale),
     }
 
@@ -223,26 +224,36 @@ def _machine() -> dict:
     return {"processor": processor, "cores": os.cpu_count(), "system": platform.system()}
 
 
-def _rules(scale: str) -> dict[str, dict]:
-    """Jobs, wall and CPU seconds and peak memory (MB) per rule: what runs say of themselves, else Snakemake's benchmarks."""
-    rules: dict[str, dict] = defaultdict(lambda: {"jobs": 0, "wall_seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0.0})
-    # Snakemake does not see the process in which a run with a warm start takes place
-    for path in Path(f"results/{scale}/runs").rglob("seeds*.json"):
-        run, rule = read_json(path), rules["simulate"]
+#: A job of less memory (MB) has asked a warm process to be run: what Snakemake has measured is who asked.
+ASKED = 50.0
+
+
+def _rules(config: Config, studies: list[str]) -> dict[str, dict]:
+    """Jobs, wall and CPU seconds and peak memory (MB) per rule, of these studies.
+
+    Runs say it of themselves; of other jobs it is what Snakemake has measured, and None of those that started warm.
+    """
+    rules: dict[str, dict[str, Any]] = defaultdict(
+        lambda: {"jobs": 0, "wall_seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0.0}
+    )
+
+    def count(name: str, wall: float, cpu: float, memory: float, *, asked: bool = False) -> None:
+        rule = rules[name]
         rule["jobs"] += 1
-        rule["wall_seconds"] += run["seconds"]
-        rule["cpu_seconds"] += run["cpu_seconds"]
-        rule["peak_memory_mb"] = max(rule["peak_memory_mb"], run["peak_memory_mb"])
-    base = Path(f"logs/{scale}/benchmarks")
-    for path in sorted(path for path in base.rglob("*.tsv") if path.relative_to(base).parts[0] != "simulate"):
-        row = _benchmark(path)
-        rule = rules[path.relative_to(base).parts[0]]
-        rule["jobs"] += 1
-        rule["wall_seconds"] += float(row["s"])
-        # a job shorter than Snakemake's first sample has no other numbers
-        rule["cpu_seconds"] += float(row["cpu_time"]) if pd.notna(row["cpu_time"]) else 0.0
-        rule["peak_memory_mb"] = max(rule["peak_memory_mb"], float(row["max_rss"]) if pd.notna(row["max_rss"]) else 0.0)
-    return {name: {key: round(value, 1) for key, value in values.items()} for name, values in sorted(rules.items())}
+        rule["wall_seconds"] = round(rule["wall_seconds"] + wall, 1)
+        known = not asked and rule["cpu_seconds"] is not None
+        rule["cpu_seconds"] = round(rule["cpu_seconds"] + cpu, 1) if known else None
+        rule["peak_memory_mb"] = round(max(rule["peak_memory_mb"], memory), 1) if known else None
+
+    for path in sorted({block.path for name in studies for block in config.blocks(name)}):
+        run = read_json(Path(path).with_suffix(".json"))
+        count("simulate", run["seconds"], run["cpu_seconds"], run["peak_memory_mb"])
+    base = Path(f"logs/{config.scale}/benchmarks")
+    for file in sorted(file for file in base.glob("*/*.tsv") if file.stem in studies):
+        # of a job that is shorter than Snakemake's first sample there is a wall time and no more
+        row = _benchmark(file)
+        count(file.parent.name, row["s"], row["cpu_time"], row["max_rss"], asked=not row["max_rss"] >= ASKED)
+    return dict(sorted(rules.items()))
 
 
 def _benchmark(path: Path) -> pd.Series:
@@ -300,7 +311,8 @@ def readme(config: Config, provenance: dict, outdated: Mapping[str, str]) -> str
         lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores ({titles}):", ""]
         lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
         for rule, cost in publication["rules"].items():
-            numbers = (f"{cost[key]:.0f}" for key in ("jobs", "wall_seconds", "cpu_seconds", "peak_memory_mb"))
+            found = (cost[key] for key in ("jobs", "wall_seconds", "cpu_seconds", "peak_memory_mb"))
+            numbers = ("-" if number is None else f"{number:.0f}" for number in found)
             lines.append(f"| {rule} | {' | '.join(numbers)} |")
         if publication["invocations"]:
             total = sum(call["seconds"] for call in publication["invocations"])

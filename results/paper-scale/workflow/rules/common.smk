@@ -50,6 +50,11 @@ if workflow.is_main_process:
     if "snakemake_executor_plugin_slurm" in sys.modules:
         slurm.be_patient(sys.modules["snakemake_executor_plugin_slurm"])
 
+# beside the plan, where there is no page and there will be jobs; which executor it is, is not known yet
+SERVER = None
+if CONTROLLER and CONFIG.warm_start and workflow.resource_settings.nodes is None and not Path(CONFIG.page).exists():
+    SERVER = warm_server.start(at_once=True, also=warm_server.REPORT)
+
 RESULTS = CONFIG.results
 STUDIES = CONFIG.active_studies()
 
@@ -251,8 +256,8 @@ if workflow.is_main_process:
 onstart:
     if doubt := commits.doubt():
         print(doubt, file=sys.stderr)
-    if workflow.local_exec and CONFIG.warm_start:
-        warm_server.start()
+    if workflow.local_exec and CONFIG.warm_start and not SERVER:
+        warm_server.start(also=warm_server.REPORT)
     if not workflow.local_exec and CONTROLLER:
         CONTROLLER.note(cluster=True)
 
