@@ -58,12 +58,17 @@ def write(place: str, dataset: xr.Dataset, outputs: Iterable[str | Path]) -> Non
     style.settle(figure)
     for output in outputs:
         with atomic_path(output) as temporary:
-            if temporary.suffix == ".png":
-                small_png(figure, temporary)
-            else:
-                # no date in the file
-                figure.savefig(temporary, metadata={"CreationDate": None})
+            (small_png if temporary.suffix == ".png" else pdf)(figure, temporary)
     matplotlib.pyplot.close(figure)
+
+
+def pdf(figure: Figure, path: Path) -> None:
+    """A PDF without a date; `savefig` would draw the figure once more before, for a size that it has."""
+    import matplotlib
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+    figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
+    FigureCanvasPdf(figure).print_pdf(path, metadata={"CreationDate": None})
 
 
 def small_png(figure: Figure, path: Path) -> None:
