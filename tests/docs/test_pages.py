@@ -241,7 +241,7 @@ def test_times_at_the_papers_scale_are_the_published_ones(published, page):
         for part in published.provenance()["publications"]
     ]
     text = (ROOT / page).read_text()
-    said = [text.count(f"{minutes} CPU-minutes") or text.count(f"{minutes} for ten nonlinear") for minutes in took]
+    said = [len(re.findall(rf"\b{minutes}(?: CPU-minutes| for ten nonlinear)", text)) for minutes in took]
     assert said == [1] * len(took), f"{page} should say, publication by publication: {took}"
 
 

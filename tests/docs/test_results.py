@@ -177,6 +177,30 @@ def prior() -> Iterator[float]:
     yield from (0, greedy["seeds where the first is better"], greedy["seeds"])
 
 
+def differences(environment: str, decided: tuple[str, ...], *undecided: str) -> Iterator[float]:
+    """After 100,000 rounds, at equal seeds; those that are decided first."""
+    paired = table("long-run-paired_regret")
+    for agent in decided:
+        line = row(paired, environment=environment, agent=agent)
+        assert line["95 % low"] * line["95 % high"] > 0
+        yield from excess(line, "difference", "95 % low", "95 % high")
+    yield from undecided_at(paired, environment, undecided)
+
+
+def long_quadratic() -> Iterator[float]:
+    yield row(table("long-run-final_regret"), environment="Quadratic", agent="Ensemble++")["mean regret"]
+    yield from differences("Quadratic", ("Ensemble+", "Greedy"), "EpiNet")
+
+
+def long_vector_quadratic() -> Iterator[float]:
+    yield row(table("long-run-final_regret"), environment="Vector quadratic", agent="Ensemble++")["mean regret"]
+    yield from differences("Vector quadratic", ("Ensemble+", "EpiNet"), "Greedy")
+
+
+def long_neural() -> Iterator[float]:
+    yield from differences("Neural", (), "Ensemble+", "EpiNet", "Greedy")
+
+
 def size() -> Iterator[float]:
     final = table("scalability-final_regret")
     for members in ("2", "32"):
@@ -227,6 +251,16 @@ def tuned_posts() -> Iterator[float]:
         yield from (100 * line["share of the way"] for line in lines)
 
 
+def scales_of_posts() -> Iterator[float]:
+    regret = table("moderation-scaling-best_constant").set_index(["environment", "agent"])
+    raw, unit = regret.loc[SMOLLM2], regret.loc["embeddings of norm 1"]
+    best = unit.loc["Ensemble++, prior 0.2, rate 1e-3"]
+    assert best["regret"] == regret["regret"].min()
+    yield from (0.0001, raw.loc["Ensemble++, prior 0.2, rate 1e-4"]["regret"], 0.2)
+    yield raw.loc["Ensemble++, prior 0, rate 1e-4"]["regret"]
+    yield from (0.001, best["regret"], 100 * best["share of the way"], unit.loc["Greedy, rate 1e-3"]["regret"])
+
+
 def order_of_posts() -> Iterator[float]:
     dataset = data("moderation-offline")
     for other in ("ensemble+-text", "greedy-text"):
@@ -267,11 +301,15 @@ SAID = {
     "Undecided on Neural": neural,
     "Undecided on the UCI data": uci,
     "The scale of the prior decides": prior,
+    "After 100,000 rounds Quadratic is as it was": long_quadratic,
+    "After 100,000 rounds it is behind on Vector quadratic": long_vector_quadratic,
+    "After 100,000 rounds Neural is as undecided": long_neural,
     "The ensemble size hardly matters at prior scale 5": size,
     "A small buffer helps on Quadratic and hurts on Neural": buffer,
     "Mistakes of the released Ensemble+ cost it regret on Neural in some seeds": mistakes,
     "By the paper's values Ensemble++ learns nothing from SmolLM2": raw_posts,
     "By values that were chosen on other seeds all three learn": tuned_posts,
+    "Scale and learning rate decide how much Ensemble++ learns": scales_of_posts,
     "The language model decides between Ensemble++ and Ensemble+": order_of_posts,
     "There are not 80 % fewer reviews": reviews,
     "Other and fewer posts teach little": other_posts,
@@ -328,6 +366,28 @@ def test_the_answer_is_what_the_datasets_say(published):
             checked += 1
     assert checked >= 2
     assert played == {}, "every published study that is not out of date is in the answer"
+
+
+def test_readme_says_where_the_order_is_decided(published):
+    """Bold cells of the answer are the cases that README's sentence names: against whom Ensemble++ is ahead, or behind."""
+    ending = f" {published.MINUS} Ensemble++"
+    decided = {
+        (cells["rounds"], cells["bandit"], column.removesuffix(ending)): "behind" if published.MINUS in text[:3] else "ahead"
+        for head, cells in cells_of(published.answer())
+        if "bandit" in cells
+        for column in head
+        if column.endswith(ending) and (text := cells[column]).startswith("**")
+    }
+    assert decided == {
+        **{(rounds, "Quadratic", agent): "ahead" for rounds in ("10,000", "100,000") for agent in ("Ensemble+", "Greedy")},
+        **{("100,000", "Vector quadratic", agent): "behind" for agent in ("Ensemble+", "EpiNet")},
+        ("10,000", "Neural", "EpiNet"): "ahead",
+    }
+    sentence = (
+        "Ensemble++ is ahead of Ensemble+ and Greedy on Quadratic, at both horizons, and of EpiNet on Neural after 10,000 "
+        "rounds; it is behind Ensemble+ and EpiNet on Vector quadratic after 100,000; all else is undecided."
+    )
+    assert sentence in " ".join((ROOT / "README.md").read_text().split())
 
 
 def nonlinear(published) -> Iterator[tuple[str, xr.Dataset, str]]:

@@ -56,9 +56,11 @@ def test_a_figure_is_as_wide_as_the_page_and_can_be_read(name, wording):
         assert box is None or (page.contains(box.x0, box.y0) and page.contains(box.x1, box.y1)), axes
 
 
+@pytest.mark.parametrize("longest", ["Greedy", "Ensemble++, prior 0.02, rate 1e-4"])
 @pytest.mark.parametrize("environments", [1, 2, 3, 4])
-def test_the_label_below_a_panel_is_no_wider_than_the_panel(environments):
+def test_the_label_below_a_panel_is_no_wider_than_the_panel(environments, longest):
     data = play().data
+    data["label"] = data["label"].copy(data=[longest, *data["label"].values[1:]])
     one = data.sel(environment=["posts"])
     several = [one.assign_coords(environment=[f"posts-{place}"]) for place in range(environments)]
     style.apply()

@@ -427,6 +427,16 @@ def test_nine_agents_have_a_look_each():
     assert len(axes.get_lines()) == len(looks) == len(colours) == 9
 
 
+def test_an_agent_under_several_values_has_a_look_for_each():
+    labels = [f"Ensemble++, prior {prior}, rate {rate}" for rate in ("1e-4", "1e-3") for prior in (0, 0.02, 0.2)]
+    looks = style.looks([*labels, "Greedy, rate 1e-4", "Greedy, rate 1e-3", "Ensemble+"])
+    assert len({(look["colour"], str(look["linestyle"])) for look in looks.values()}) == len(looks)
+    # the last of the shades is the agent's own, and the last value has the line
+    assert [looks[label]["colour"] for label in labels[2::3]] == [style.COLOURS["Ensemble++"]] * 2
+    assert [looks[label]["linestyle"] for label in labels[::3]] == ["-", "--"]
+    assert looks["Greedy, rate 1e-4"]["colour"] == style.COLOURS["Greedy"]
+
+
 def test_variants_have_the_colour_of_their_agent():
     looks = style.looks(["Ensemble+", "Ensemble+ (released)", "Ensemble+ (repaired)", "Greedy (released)"])
     assert {look["colour"] for look in looks.values()} == {style.COLOURS["Ensemble+"], style.COLOURS["Greedy"]}

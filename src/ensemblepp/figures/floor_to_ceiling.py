@@ -25,7 +25,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     """A panel per environment, a row per agent: mean and 95 % interval over seeds of its share of the way at the horizon."""
     environments = [str(name) for name in dataset["environment"].values]
     curves = list(style.curves(dataset))
-    label = textwrap.fill("share of the way from best constant action to supervised ceiling", 90 // len(environments))
+    # what the names of agents leave of the page, at 15 letters an inch
+    inches = style.PAGE - 0.4 - max(len(str(look["label"])) for _, look in curves) / 15
+    letters = max(12, int(15 * (inches / len(environments) - 0.1)))
+    label = textwrap.fill("share of the way from best constant action to supervised ceiling", letters)
     height = 1.0 + 0.1 * len(label.splitlines()) + 0.19 * len(curves)
     figure, panels = plt.subplots(1, len(environments), figsize=(style.PAGE, height), sharex=True, sharey=True, squeeze=False)
     lowest, highest = -0.1, 1.1

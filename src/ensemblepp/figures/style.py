@@ -149,22 +149,36 @@ def colour(label: str, position: int = 0) -> tuple[float, ...]:
     return COLOURS.get(_base(label), FREE[position % len(FREE)])
 
 
+#: Line styles of one agent under several values.
+_BY_VALUE = ("-", "--", ":", "-.")
+
+
 def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
     """`colour` and `linestyle` of every agent of a figure, by label.
 
     Agents without a colour of their own take the free ones in order; labels that differ in a number only ("C = 500") share a
-    scale, darker for larger numbers.
+    scale, darker for larger numbers. Of one agent with several values after commas, the last value has a line style, and what
+    stands before it a shade.
     """
     numbered = sorted((label for label in labels if _NUMBERED.fullmatch(label)), key=_number)
     shades = dict(zip(numbered, sequence(len(numbered)), strict=True))
     free = list(dict.fromkeys(_base(label) for label in labels if _base(label) not in COLOURS))
-    return {
+    found = {
         label: {
             "colour": shades.get(label) or colour(label, free.index(_base(label)) if _base(label) in free else 0),
             "linestyle": _VARIANTS.get(label.removeprefix(_base(label)), _LINES.get(label, "-")),
         }
         for label in labels
     }
+    for agent in dict.fromkeys(_base(label) for label in labels):
+        valued = {label: label.rpartition(", ") for label in labels if label.startswith(f"{agent}, ")}
+        before, last = (list(dict.fromkeys(parts[at] for parts in valued.values())) for at in (0, 2))
+        darker = theme.shades(found[next(iter(valued))]["colour"], len(before) + 2)[2:] if len(before) > 1 else []
+        for label, (first, _, value) in valued.items():
+            found[label]["linestyle"] = _BY_VALUE[last.index(value) % len(_BY_VALUE)]
+            if darker:
+                found[label]["colour"] = darker[before.index(first)]
+    return found
 
 
 def law_looks(laws: Sequence[str]) -> dict[str, tuple[tuple[float, ...], str]]:

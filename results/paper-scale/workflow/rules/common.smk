@@ -22,7 +22,7 @@ from ensemblepp.errors import ConfigError, ResultError, in_lines
 from ensemblepp.registry import DATASETS, OWN_DATASETS
 from ensemblepp.report import CODE as PAGE_CODE
 from ensemblepp.report import digest as page_digest
-from ensemblepp.runs import commits, controllers, ledger, page, screen, slurm
+from ensemblepp.runs import commits, controllers, ledger, pace, page, screen, slurm
 from ensemblepp.runs.fingerprint import fingerprint
 from ensemblepp.runs.plan import packed, plan
 from ensemblepp.runs.priorities import Priorities
@@ -256,6 +256,7 @@ if workflow.is_main_process:
 onstart:
     if doubt := commits.doubt():
         print(doubt, file=sys.stderr)
+    pace.steady(workflow.scheduler)
     if workflow.local_exec and CONFIG.warm_start and not SERVER:
         warm_server.start(also=warm_server.REPORT)
     if not workflow.local_exec and CONTROLLER:
