@@ -28,7 +28,10 @@ def _no_figure_stays_open() -> Iterator[None]:
     """Or the next test that counts figures finds another's, whichever that is in this run's order."""
     yield
     pyplot = sys.modules.get("matplotlib.pyplot")
-    assert pyplot is None or pyplot.get_fignums() == [], "this test leaves figures open"
+    left = pyplot.get_fignums() if pyplot else []
+    if left:
+        pyplot.close("all")
+    assert left == [], "this test leaves figures open"
 
 
 @pytest.hookimpl(tryfirst=True)

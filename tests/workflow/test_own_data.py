@@ -50,9 +50,13 @@ def test_a_table_of_one_s_own_is_in_the_figure(smoke_copy: Project):
     wine = data.sel(environment="wine")
     assert wine["constant_regret"].dropna("action_index", how="all").sizes["action_index"] == 3
     mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
     from ensemblepp.figures import nonlinear_regret
 
-    assert "Wine" in [axes.get_title() for axes in nonlinear_regret.draw(data).axes]
+    drawn = nonlinear_regret.draw(data)
+    plt.close(drawn)
+    assert "Wine" in [axes.get_title() for axes in drawn.axes]
     assert not smoke_copy.planned(FIGURE)
 
     # an edited table is prepared and played anew, and nothing else
