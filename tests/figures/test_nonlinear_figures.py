@@ -435,6 +435,8 @@ def test_an_agent_under_several_values_has_a_look_for_each():
     assert [looks[label]["colour"] for label in labels[2::3]] == [style.COLOURS["Ensemble++"]] * 2
     assert [looks[label]["linestyle"] for label in labels[::3]] == ["-", "--"]
     assert looks["Greedy, rate 1e-4"]["colour"] == style.COLOURS["Greedy"]
+    plain = style.looks(["Greedy", "Greedy, rate 1e-4"])
+    assert plain["Greedy"] != plain["Greedy, rate 1e-4"]
 
 
 def test_variants_have_the_colour_of_their_agent():

@@ -35,7 +35,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 looks, started, selected = [], time.monotonic(), JobScheduler.job_selector
 JobScheduler.job_selector = lambda scheduler, jobs: (looks.append(1), selected(scheduler, jobs))[1]
 try:
-    main(["--cores", "8", "--quiet", "all", "--scheduler", "greedy", "--max-jobs-per-timespan", "8/1s", *sys.argv[1:]])
+    main(["--cores", "8", "--quiet", "all", "--scheduler", "greedy", "--max-jobs-per-timespan", "4/1s", *sys.argv[1:]])
 except SystemExit as end:
     print(json.dumps([end.code, len(looks), time.monotonic() - started]))
 """
@@ -45,13 +45,13 @@ except SystemExit as end:
 def test_looks_do_not_add_up(tmp_path, steady):
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     command = [sys.executable, "-c", COUNT, "--config", f"steady={steady}"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=1800)
     status, looks, seconds = json.loads(done.stdout.splitlines()[-1])
     assert status == 0
     assert len(list(tmp_path.glob("*.done"))) == JOBS
-    # 8 start at once, 8 a second later
-    assert seconds > 2
+    # four start at once, four a second later, ...
+    assert seconds > 5
     if steady:
         assert looks <= 1 + JOBS + seconds
     else:
-        assert looks > 1 + JOBS + seconds, "Snakemake does it by itself now: `pace` can go"
+        assert looks > 2 * JOBS, "Snakemake does it by itself now: `pace` can go"

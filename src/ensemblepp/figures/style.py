@@ -175,7 +175,8 @@ def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
         before, last = (list(dict.fromkeys(parts[at] for parts in valued.values())) for at in (0, 2))
         darker = theme.shades(found[next(iter(valued))]["colour"], len(before) + 2)[2:] if len(before) > 1 else []
         for label, (first, _, value) in valued.items():
-            found[label]["linestyle"] = _BY_VALUE[last.index(value) % len(_BY_VALUE)]
+            # the agent without values has the first
+            found[label]["linestyle"] = _BY_VALUE[(last.index(value) + (agent in labels)) % len(_BY_VALUE)]
             if darker:
                 found[label]["colour"] = darker[before.index(first)]
     return found
