@@ -22,6 +22,8 @@ SHELL := bash
 
 PYTHON ?= python3
 SCALE ?= quick
+# container images set it, and without bytecode every process compiles torch anew: 30 s of CPU each
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed

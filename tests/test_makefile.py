@@ -73,3 +73,11 @@ def test_without_such_results_nothing_is_asked(folder):
     (folder / "results/paper").rmdir()
     assert clean(folder) == ""
     assert left(folder) == ["paper-scale"]
+
+
+def test_bytecode_is_kept_whatever_a_container_says(folder):
+    # packages are installed without it, so that what is never imported is never compiled
+    own = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    show = 'show: ; @echo "$${PYTHONDONTWRITEBYTECODE-kept}"'
+    said = subprocess.run(["make", f"--eval={show}", "show"], cwd=folder, env=own, capture_output=True, text=True, check=True)
+    assert said.stdout == "kept\n"
