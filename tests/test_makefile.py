@@ -23,11 +23,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def outside_make() -> dict[str, str]:
+    """The environment, not as part of the make that may have started the tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+
+
 def clean(folder: Path, *arguments: str, answer: str | None = None) -> str:
     """Run `make clean`, on a terminal where there is an answer to give; what it says."""
     command = ["make", "clean", *arguments]
-    # not as part of the make that may have started the tests
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    own = outside_make()
     if answer is None:
         done = subprocess.run(
             command, cwd=folder, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
@@ -77,7 +81,7 @@ def test_without_such_results_nothing_is_asked(folder):
 
 def test_bytecode_is_kept_whatever_a_container_says(folder):
     # packages are installed without it, so that what is never imported is never compiled
-    own = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    own = outside_make() | {"PYTHONDONTWRITEBYTECODE": "1"}
     show = 'show: ; @echo "$${PYTHONDONTWRITEBYTECODE-kept}"'
     said = subprocess.run(["make", f"--eval={show}", "show"], cwd=folder, env=own, capture_output=True, text=True, check=True)
     assert said.stdout == "kept\n"
