@@ -14,7 +14,7 @@ from ensemblepp.analysis.needs import Had
 from ensemblepp.claims.ledger import decide
 from ensemblepp.config.loading import load, read_files
 from ensemblepp.errors import ResultError
-from ensemblepp.runs import crate, ledger
+from ensemblepp.runs import archives, crate, ledger
 from ensemblepp.runs import publish as module
 from ensemblepp.runs.publish import publish
 from ensemblepp.storage.datasets import read_json, write_dataset, write_json
@@ -83,7 +83,15 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         benchmark = tmp_path / f"logs/smoke/benchmarks/{job}.tsv"
         benchmark.parent.mkdir(parents=True, exist_ok=True)
         benchmark.write_text(f"s\tmax_rss\tcpu_time\n4.0\t{memory}\t{cpu}\n")
+    # of one study that is complete now and of one that is not, finished runs were packed
+    for name in ("uci", "frontier"):
+        archives.archive(folder, name).parent.mkdir(exist_ok=True)
+        archives.archive(folder, name).write_text("packed")
+    monkeypatch.setattr(archives, "count", lambda path: 7)
     assert publish(settings, folder) == ["uci"]
+    assert [path.name for path in (folder / "runs").iterdir()] == ["frontier.tar.xz"]
+    begun = f"* {settings.studies['frontier'].title} (`frontier`): 7 of {len(settings.blocks('frontier'))} runs."
+    assert begun in (folder / "README.md").read_text()
     for name in files[:3]:
         assert (folder / name).read_text() == "earlier"
     assert not (folder / files[3]).exists()
@@ -205,4 +213,5 @@ def test_what_the_project_publishes_says_which_of_it_is_outdated():
     settings, folder = read_files(ROOT, scale="paper"), ROOT / module.FOLDER
     found = module.outdated(settings, sorted(folder.glob("datasets/*.nc")))
     page = (folder / "README.md").read_text()
-    assert page == module.readme(settings, json.loads((folder / "provenance.json").read_text()), found), STALE
+    provenance = json.loads((folder / "provenance.json").read_text())
+    assert page == module.readme(settings, provenance, found, archives.begun(settings, folder)), STALE

@@ -232,6 +232,16 @@ def make_parser(serve: Callable[[argparse.Namespace], None]) -> argparse.Argumen
     )
     command.set_defaults(command=presenting.publish)
 
+    command = commands.add_parser("pack", help="the finished runs of studies that are not complete, to go on elsewhere")
+    command.add_argument("studies", nargs="+", metavar="STUDY", help="names in config/studies.yaml")
+    command.set_defaults(command=presenting.pack)
+    _packed(command)
+
+    command = commands.add_parser("unpack", help="packed runs back to where the workflow goes on from them")
+    command.add_argument("studies", nargs="*", metavar="STUDY", help="names in config/studies.yaml (default: all archives)")
+    command.set_defaults(command=presenting.unpack)
+    _packed(command)
+
     command = commands.add_parser("cost", help="what all studies' missing runs would take, from runs that were made here")
     command.add_argument("--study", help="one study, from short runs of its blocks instead: exact, and minutes long")
     command.add_argument("--scale", help="smoke, quick or paper, instead of the configured one")
@@ -272,6 +282,13 @@ def _add_raw(command: argparse.ArgumentParser, output: str) -> None:
 def _add_code(command: argparse.ArgumentParser) -> None:
     words = "the fingerprint that the workflow took of this job's code: other code is refused (default: any will do)"
     command.add_argument("--code", default="", help=words)
+
+
+def _packed(command: argparse.ArgumentParser) -> None:
+    """Which scale's runs, and where the archives are."""
+    command.add_argument("--scale", default="paper", help="smoke, quick or paper (default)")
+    words = "what is published; archives are in runs/ there (default results/paper-scale)"
+    command.add_argument("--folder", type=Path, default=Path("results/paper-scale"), help=words)
 
 
 class _Version(argparse.Action):

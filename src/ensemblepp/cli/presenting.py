@@ -110,6 +110,30 @@ def publish(options: argparse.Namespace) -> None:
         print(f"{options.folder}: {study}")
 
 
+def pack(options: argparse.Namespace) -> None:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.runs import archives, publish
+
+    config = read_files(scale=options.scale)
+    for study in options.studies:
+        require("STUDY", study, config.active_studies())
+    for study in options.studies:
+        done = archives.pack(config, study, options.folder)
+        print(f"{archives.archive(options.folder, study)}: {done} of {len(config.blocks(study))} runs")
+    publish.renew(config, options.folder)
+
+
+def unpack(options: argparse.Namespace) -> None:
+    from ensemblepp.config.loading import read_files
+    from ensemblepp.runs import archives
+
+    config = read_files(scale=options.scale)
+    for study, restored, present, refused in archives.unpack(config, options.folder, options.studies):
+        for line in refused:
+            print(f"left out: {line}")
+        print(f"{study}: {restored} runs put back, {present} there already, {len(refused)} left out")
+
+
 def page(options: argparse.Namespace) -> None:
     from ensemblepp.report import CODE
     from ensemblepp.report.page import save

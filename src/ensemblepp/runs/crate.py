@@ -46,6 +46,7 @@ FORMATS = {
     ".pdf": "application/pdf",
     ".png": "image/png",
     ".tex": "application/x-tex",
+    ".xz": "application/x-xz",
     ".yaml": "application/yaml",
 }
 

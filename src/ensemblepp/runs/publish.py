@@ -20,7 +20,7 @@ from ensemblepp.analysis.selection import had, read_study
 from ensemblepp.claims import writing
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
-from ensemblepp.runs import crate, ledger
+from ensemblepp.runs import archives, crate, ledger
 from ensemblepp.runs.costs import recorded
 from ensemblepp.runs.differences import differences
 from ensemblepp.specification import Block
@@ -35,7 +35,8 @@ TABLES = ("csv", "md", "tex")
 def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     """Put the artefacts of every study that is complete at the configured scale into `folder`, and say what is missing.
 
-    Studies that were published before and are not complete here stay as they are. Tables are copied, figures drawn from what
+    Studies that were published before and are not complete here stay as they are, and so do runs that were packed
+    (`runs.archives`), until their study is complete. Tables are copied, figures drawn from what
     is published (`redraw`), and so are the claims decided (`claims/`: the ledger, where anything is claimed). Written beside
     them: datasets/<study>.nc (`analysis.published`), provenance.json (per publication: machine, versions, commits, wall and
     CPU seconds and peak memory per rule; and the studies that were not run, with what they would cost where that was measured),
@@ -72,6 +73,7 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
                 shutil.copyfile(source, folder / "tables" / source.name)
         write_dataset(summaries[name], folder / "datasets" / f"{name}.nc")
         _draw(config, name, folder)
+        archives.archive(folder, name).unlink(missing_ok=True)
     provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
     _say(config, folder, provenance)
     crate.write_crate(config, folder, provenance)
@@ -137,7 +139,8 @@ def _say(config: Config, folder: Path, provenance: dict) -> list[Path]:
         written[0].parent.mkdir(parents=True, exist_ok=True)
         writing.save(ledger.published(config, folder, stale), written)
     write_json(provenance | {"outdated": stale}, folder / "provenance.json")
-    (folder / "README.md").write_text(readme(config, provenance, stale), encoding="utf-8")
+    text = readme(config, provenance, stale, archives.begun(config, folder))
+    (folder / "README.md").write_text(text, encoding="utf-8")
     return [*written, folder / "provenance.json", folder / "README.md"]
 
 
@@ -274,8 +277,15 @@ def _invocations(scale: str) -> list[dict]:
         raise ResultError(f"{path}: a line of it is no JSON; delete that line") from error
 
 
-def readme(config: Config, provenance: dict, outdated: Mapping[str, str]) -> str:
-    """What was published, what of it the configuration would make with other values, and what it took."""
+def readme(config: Config, provenance: dict, outdated: Mapping[str, str], begun: Mapping[str, int]) -> str:
+    """What was published, what of it the configuration would make with other values, and what it took.
+
+    Args:
+        config: the configuration of the scale that was published.
+        provenance: the content of provenance.json.
+        outdated: as `outdated` finds them.
+        begun: as `archives.begun` finds them.
+    """
     lines = [
         f"# Results at scale `{config.scale}`",
         "",
@@ -305,6 +315,10 @@ def readme(config: Config, provenance: dict, outdated: Mapping[str, str]) -> str
         for name, study in config.studies.items():
             if name in provenance["not_run"]:
                 lines.append(f"* {study.title}: {provenance['not_run'][name]}.")
+    if begun:
+        lines += ["", "Begun; the runs that are finished are in `runs/`, and `python -m ensemblepp unpack` puts them back:", ""]
+        for name, runs in begun.items():
+            lines.append(f"* {config.studies[name].title} (`{name}`): {runs} of {len(config.blocks(name))} runs.")
     for publication in provenance["publications"]:
         machine = publication["machine"]
         titles = "; ".join(study.title for name, study in config.studies.items() if name in publication["studies"])

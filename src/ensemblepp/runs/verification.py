@@ -16,7 +16,7 @@ import xarray as xr
 
 from ensemblepp.config.resolution import Config
 from ensemblepp.errors import EnsembleError, ResultError
-from ensemblepp.runs import crate
+from ensemblepp.runs import archives, crate
 from ensemblepp.runs.aggregate import read_block
 from ensemblepp.runs.differences import differences
 from ensemblepp.runs.fingerprint import fingerprint
@@ -206,6 +206,8 @@ def _damage(path: Path) -> str | None:
             read_dataset(path)
         elif path.suffix == ".json":
             read_json(path)
+        elif path.suffix == ".xz":
+            archives.count(path)
         elif path.suffix == ".png":
             from PIL import Image
 
