@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -133,10 +133,17 @@ def vector_quadratic() -> Iterator[float]:
     yield from undecided_at(paired, "Vector quadratic", AGENTS[1:])
 
 
-def undecided_at(paired: pd.DataFrame, environment: str, agents: tuple[str, ...]) -> Iterator[float]:
+def undecided_at(paired: pd.DataFrame, environment: str, agents: Iterable[str]) -> Iterator[float]:
     for agent in agents:
         line = row(paired, environment=environment, agent=agent)
         assert line["95 % low"] < 0 < line["95 % high"]
+        yield from excess(line, "difference", "95 % low", "95 % high")
+
+
+def decided_at(paired: pd.DataFrame, environment: str, agents: Iterable[str]) -> Iterator[float]:
+    for agent in agents:
+        line = row(paired, environment=environment, agent=agent)
+        assert line["95 % low"] * line["95 % high"] > 0
         yield from excess(line, "difference", "95 % low", "95 % high")
 
 
@@ -201,10 +208,77 @@ def long_neural() -> Iterator[float]:
     yield from differences("Neural", (), "Ensemble+", "EpiNet", "Greedy")
 
 
+SIMPLE = ("ε-greedy", "Bootstrap", "NeuralLinear")
+
+
+def simple() -> Iterator[float]:
+    paired, dataset = table("more-baselines-paired_regret"), data("more-baselines")
+    yield from undecided_at(paired, "Quadratic", SIMPLE)
+    yield from decided_at(paired, "Quadratic", ("MC dropout", "NeuralTS", "NeuralUCB"))
+    explored = dataset["explored"].sel(environment="quadratic", agent="neural-ucb").isel(time=-1).mean("seed")
+    yield 100 * float(explored.max()) / dataset.attrs["horizon"]
+
+
+def behind_on_neural() -> Iterator[float]:
+    paired = table("more-baselines-paired_regret")
+    behind = ("NeuralLinear", "NeuralTS", "NeuralUCB")
+    yield from decided_at(paired, "Neural", behind)
+    others = [agent for agent in paired["agent"].unique() if agent not in behind]
+    assert len(others) == 4
+    list(undecided_at(paired, "Neural", others))
+    list(undecided_at(paired, "Vector quadratic", [*others, *behind]))
+
+
 def size() -> Iterator[float]:
-    final = table("scalability-final_regret")
-    for members in ("2", "32"):
-        yield from (int(members), row(final, environment="Quadratic", agent="Ensemble++", M=members)["mean regret"])
+    final, paired = data("scalability")["final_regret"].max(["reference", "perturbation"]), table("scalability-paired_regret")
+    lists = {100: "Quadratic, |X| = 100", 1000: "Quadratic", 10_000: "Quadratic, |X| = 10,000"}
+    names = [f"quadratic{suffix}" for suffix in ("-x100", "", "-x10000")]
+    yield from (2, *excess_of_two(final, names[0]), 32, 100, *excess_of_two(final, names[1]), 1000)
+    undecided = excess_of_two(final, names[2])
+    assert undecided[1] < 0 < undecided[2]
+    yield from (*undecided, 10_000, 8)
+    yield from (float(final.sel(environment=name, agent="ensemble++", ensemble_size=8).mean()) for name in names)
+    against = [row(paired, environment=title, against="Ensemble++, M = 8") for title in lists.values()]
+    assert all(line["95 % low"] > 0 for line in against)
+    yield from (line["difference"] for line in against)
+    for name in ("neural-x100", "neural", "neural-x10000"):
+        _, low, high = excess_of_two(final, name)
+        assert low < 0 < high
+    yield from (2, 32)
+
+
+def excess_of_two(final: xr.DataArray, environment: str) -> tuple[float, float, float]:
+    """Ensemble++'s regret with 2 members minus that with 32 at equal seeds, and its 95 % interval."""
+    ours = final.sel(environment=environment, agent="ensemble++")
+    return paired_interval(ours.sel(ensemble_size=2).values, ours.sel(ensemble_size=32).values)
+
+
+def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
+    difference = first - second
+    half = stats.sem(difference) * stats.t.ppf(0.975, len(difference) - 1)
+    return difference.mean(), difference.mean() - half, difference.mean() + half
+
+
+def varied_laws() -> Iterator[float]:
+    final = data("ablation")["final_regret"].squeeze(["environment", "ensemble_size"], drop=True)
+    pairs, fixed = final.sel(agent="ensemble++-laws"), {"reference": "sphere", "perturbation": "sphere"}
+    paper = pairs.sel(fixed).values
+
+    def found(regrets: dict[str, xr.DataArray]) -> dict[str, tuple[float, float, float]]:
+        return {name: paired_interval(values.values, paper) for name, values in regrets.items()}
+
+    def differs(intervals: dict[str, tuple[float, float, float]]) -> dict[str, tuple[float, float, float]]:
+        # alike to the bit, as laws with one loss are, is no difference
+        return {name: one for name, one in intervals.items() if one[1] * one[2] > 0}
+
+    others = [str(law) for law in final["reference"].values if law != "sphere"]
+    references = found({law: pairs.sel(fixed | {"reference": law}) for law in others})
+    perturbations = found({law: pairs.sel(fixed | {"perturbation": law}) for law in others})
+    updates = found({name: final.sel(fixed | {"agent": name}) for name in final["agent"].values if name != "ensemble++-laws"})
+    assert (len(references), len(updates)) == (4, 4)
+    (cube,), (sphere,) = differs(references).items(), differs(updates).items()
+    assert (cube[0], sphere[0]) == ("cube", "ensemble++-update-sphere")
+    yield from (paper.mean(), *cube[1], *sphere[1], max(abs(one[0]) for one in perturbations.values()))
 
 
 def buffer() -> Iterator[float]:
@@ -301,10 +375,13 @@ SAID = {
     "Undecided on Neural": neural,
     "Undecided on the UCI data": uci,
     "The scale of the prior decides": prior,
+    "Simpler ways to explore do as well on Quadratic": simple,
+    "On Neural three of seven baselines are behind": behind_on_neural,
+    "More members help on Quadratic where the list is short": size,
+    "Laws hardly matter at M = 8": varied_laws,
     "After 100,000 rounds Quadratic is as it was": long_quadratic,
     "After 100,000 rounds it is behind on Vector quadratic": long_vector_quadratic,
     "After 100,000 rounds Neural is as undecided": long_neural,
-    "The ensemble size hardly matters at prior scale 5": size,
     "A small buffer helps on Quadratic and hurts on Neural": buffer,
     "Mistakes of the released Ensemble+ cost it regret on Neural in some seeds": mistakes,
     "By the paper's values Ensemble++ learns nothing from SmolLM2": raw_posts,

@@ -54,7 +54,8 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("earlier")
     machine = {"processor": "other", "cores": 4}
-    facts = {"studies": {"linear": {"seeds": 3, "horizon": 9, "blocks": 1}}, "machine": machine, "rules": {}, "invocations": []}
+    studies = {name: {"seeds": 3, "horizon": 9, "blocks": 1} for name in ("linear", "uci")}
+    facts = {"studies": studies, "machine": machine, "rules": {}, "invocations": []}
     facts |= {"finished": "2026-11-27T12:00:00+0000", "commits": ["c"], "versions": {}}
     for pattern in crate.SOURCES:
         for path in request.config.rootpath.glob(pattern):
@@ -105,6 +106,8 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
         assert absent["moderation"] == "study 'moderation' is not published yet"
     provenance = json.loads((folder / "provenance.json").read_text())
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
+    assert provenance["publications"][0]["renewed"] == ["uci"]
+    assert f"({settings.studies['linear'].title}; 1 more that were made anew since):" in (folder / "README.md").read_text()
     assert provenance["not_run"]["moderation"] == "cost of moderation"
     assert provenance["outdated"] == {"linear": "2 datasets seen"}
     assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")

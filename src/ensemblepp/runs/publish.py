@@ -187,14 +187,15 @@ def _draw(config: Config, study: str, folder: Path) -> tuple[list[Path], list[st
 
 
 def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
-    """What was published before of the studies `wanted`."""
+    """What was published before of the studies `wanted`; what it took is said of all, so that the names of others stay."""
     path = folder / "provenance.json"
     publications = read_json(path, "take it from git again").get("publications", []) if path.exists() else []
     kept = []
     for publication in publications:
         studies = {name: facts for name, facts in publication["studies"].items() if name in wanted}
         if studies:
-            kept.append(publication | {"studies": studies})
+            renewed = {*publication.get("renewed", ()), *publication["studies"]} - set(studies)
+            kept.append(publication | {"studies": studies, "renewed": sorted(renewed)})
     return kept
 
 
@@ -321,8 +322,10 @@ def readme(config: Config, provenance: dict, outdated: Mapping[str, str], begun:
             lines.append(f"* {config.studies[name].title} (`{name}`): {runs} of {len(config.blocks(name))} runs.")
     for publication in provenance["publications"]:
         machine = publication["machine"]
-        titles = "; ".join(study.title for name, study in config.studies.items() if name in publication["studies"])
-        lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores ({titles}):", ""]
+        titles = [study.title for name, study in config.studies.items() if name in publication["studies"]]
+        renewed = len(publication.get("renewed", ()))
+        titles += [f"{renewed} more that were made anew since"] if renewed else []
+        lines += ["", f"What it took on {machine['processor']}, {machine['cores']} cores ({'; '.join(titles)}):", ""]
         lines += ["| rule | jobs | wall, s | CPU, s | peak memory of a job, MB |", "| --- | --- | --- | --- | --- |"]
         for rule, cost in publication["rules"].items():
             found = (cost[key] for key in ("jobs", "wall_seconds", "cpu_seconds", "peak_memory_mb"))
