@@ -259,6 +259,21 @@ def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float
     return difference.mean(), difference.mean() - half, difference.mean() + half
 
 
+def parameters() -> Iterator[float]:
+    final, counts = table("frontier-final_regret"), table("frontier-parameter_counts")
+    final = final[final["environment"] == "Quadratic"]
+
+    def built(line: pd.Series) -> float:
+        return row(counts, environment="Quadratic", agent=line["agent"], M=line["M"])["as built"]
+
+    for agent in ("Ensemble++", "EpiNet", "Ensemble+"):
+        own = final[final["agent"] == agent]
+        least = own.loc[own["mean regret"].idxmin()]
+        yield from (least["mean regret"], int(least["M"]), built(least))
+    smallest = row(final, agent="EpiNet", M=min(final[final["agent"] == "EpiNet"]["M"], key=int))
+    yield from (built(smallest), smallest["mean regret"])
+
+
 def varied_laws() -> Iterator[float]:
     final = data("ablation")["final_regret"].squeeze(["environment", "ensemble_size"], drop=True)
     pairs, fixed = final.sel(agent="ensemble++-laws"), {"reference": "sphere", "perturbation": "sphere"}
@@ -378,6 +393,7 @@ SAID = {
     "Simpler ways to explore do as well on Quadratic": simple,
     "On Neural three of seven baselines are behind": behind_on_neural,
     "More members help on Quadratic where the list is short": size,
+    "With few parameters Ensemble++ has the least regret on Quadratic, with more EpiNet": parameters,
     "Laws hardly matter at M = 8": varied_laws,
     "After 100,000 rounds Quadratic is as it was": long_quadratic,
     "After 100,000 rounds it is behind on Vector quadratic": long_vector_quadratic,
