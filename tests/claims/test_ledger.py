@@ -70,8 +70,8 @@ def test_rows_by_hand(plan):
     assert lower["effect"] == pytest.approx(0.5, abs=0.01)
     assert lower["low"] < lower["effect"] < lower["high"] < 1
     assert (lower["seeds"], lower["horizon"], lower["as_declared"]) == (12, 100, True)
-    # two claims of this protocol have p values, each twice
-    assert lower["p_holds_adjusted"] == pytest.approx(4 * lower["p_holds"])
+    # three claims of this protocol, of which one was not run, each twice
+    assert lower["p_holds_adjusted"] == pytest.approx(6 * lower["p_holds"])
     assert lower["p_fails"] == 1
     assert lower["files"] == ["results/smoke/figures/small-one.png"]
     assert lower["parts"][0]["seeds_below"] == 12

@@ -59,15 +59,30 @@ def test_verdicts_by_hand():
     ]
     found = verdicts(family, 0.05)
     assert [verdict for verdict, *_ in found] == ["holds", "fails", "undecided", "not run", "holds", "fails", "undecided"]
-    # three claims with p values, each counted twice
-    assert found[0][1] == pytest.approx(6 * family[0].p_values()[0])
+    # five claims that runs can decide, though two did not, each counted twice
+    assert found[0][1] == pytest.approx(10 * family[0].p_values()[0])
     assert np.isnan([p for _, *both in found[3:] for p in both]).all()
 
 
-def test_what_was_not_run_makes_no_difference():
-    family = [finding(SEEDS[0] - 0.6), finding(SEEDS[2])]
-    alone = verdicts(family, 0.05)
-    assert verdicts([*family, *[finding(reason="not yet")] * 50], 0.05)[:2] == alone
+def test_no_run_takes_back_a_verdict_on_others():
+    """Claims that were not run count, so what is decided stays when they are, whatever they say, in any order."""
+    source = np.random.default_rng(3)
+    claims = [finding(values) for values in source.normal(source.choice([-0.75, 0, 0.75], (14, 1)), 1, (14, 20))]
+    decided: dict[int, str] = {}
+    played = [finding(reason="not yet")] * len(claims)
+    for place in source.permutation(len(claims)).tolist():
+        played[place] = claims[place]
+        outcomes = {claim: verdict for claim, (verdict, *_) in enumerate(verdicts(played, 0.05)) if verdict in ("holds", "fails")}
+        assert decided.items() <= outcomes.items()
+        decided = outcomes
+    assert set(decided.values()) == {"holds", "fails"}
+    assert len(decided) < len(claims)
+
+
+def test_a_family_without_a_run_is_not_run():
+    assert [verdict for verdict, *_ in verdicts([finding(reason="not yet")] * 3, 0.05)] == ["not run"] * 3
+    assert verdicts([Finding(exact=[Exact("one", 1.0, True)])], 0.05)[0][0] == "holds"
+    assert verdicts([], 0.05) == []
 
 
 @pytest.mark.parametrize("values", [np.full(20, NAN), np.array([]), np.array([1.0])])

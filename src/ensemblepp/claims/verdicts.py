@@ -113,23 +113,28 @@ def p_against(estimate: Estimate, bounds: tuple[float, float]) -> float:
 def verdicts(findings: Sequence[Finding], level: float) -> list[tuple[Verdict, float, float]]:
     """The verdict of every claim of one protocol with its two p values, adjusted by Holm over all of them together.
 
-    Each claim that was tested counts twice, for "holds" and for "fails": at most `level` is the probability that any verdict is
-    wrong, whichever way. What is exact needs no correction; what was not run has no p value and makes no difference to others.
+    The family is fixed beforehand: every claim that runs can decide counts twice, for "holds" and for "fails", with p = 1 for what
+    was not run or has too few seeds. So at most `level` is the probability that any verdict is ever wrong, whichever way, and no
+    run takes back a verdict on other runs. What is exact needs no correction.
     """
-    tested = [place for place, finding in enumerate(findings) if finding.tested]
-    raw = np.array([findings[place].p_values() for place in tested]).reshape(-1, 2)
-    adjusted = dict(zip(tested, holm(raw.ravel()).reshape(-1, 2).tolist(), strict=True))
-    return [_verdict(finding, *adjusted.get(place, (math.nan, math.nan)), level) for place, finding in enumerate(findings)]
+    family = [place for place, finding in enumerate(findings) if not finding.exact]
+    raw = np.array([findings[place].p_values() if findings[place].tested else (1.0, 1.0) for place in family])
+    adjusted = dict(zip(family, holm(raw.ravel()).reshape(-1, 2).tolist(), strict=True))
+    outcomes: list[tuple[Verdict, float, float]] = []
+    for place, finding in enumerate(findings):
+        holds, fails = adjusted[place] if finding.tested else (math.nan, math.nan)
+        outcomes.append((_verdict(finding, holds, fails, level), holds, fails))
+    return outcomes
 
 
-def _verdict(finding: Finding, holds: float, fails: float, level: float) -> tuple[Verdict, float, float]:
+def _verdict(finding: Finding, holds: float, fails: float, level: float) -> Verdict:
     if finding.reason:
-        return "not run", holds, fails
+        return "not run"
     if finding.exact:
-        return "holds" if all(one.holds for one in finding.exact) else "fails", holds, fails
+        return "holds" if all(one.holds for one in finding.exact) else "fails"
     if holds <= level or fails <= level:
-        return "holds" if holds < fails else "fails", holds, fails
-    return "undecided", holds, fails
+        return "holds" if holds < fails else "fails"
+    return "undecided"
 
 
 def beside(part: Part) -> dict[str, Any]:
