@@ -72,7 +72,9 @@ def test_no_run_takes_back_a_verdict_on_others():
     played = [finding(reason="not yet")] * len(claims)
     for place in source.permutation(len(claims)).tolist():
         played[place] = claims[place]
-        outcomes = {claim: verdict for claim, (verdict, *_) in enumerate(verdicts(played, 0.05)) if verdict in ("holds", "fails")}
+        outcomes = {
+            claim: verdict for claim, (verdict, *_) in enumerate(verdicts(played, 0.05)) if verdict in ("holds", "fails")
+        }
         assert decided.items() <= outcomes.items()
         decided = outcomes
     assert set(decided.values()) == {"holds", "fails"}

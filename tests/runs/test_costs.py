@@ -6,6 +6,7 @@ import pytest
 
 from ensemblepp.config.loading import read_files
 from ensemblepp.runs import costs
+from ensemblepp.runs.machine import machine
 
 
 def settings(request, **changes):
@@ -17,7 +18,7 @@ def test_absent_data_are_named_and_nothing_is_run(request, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(costs, "block_seconds", lambda block: pytest.fail("played a bandit without its data"))
     needs = "needs `data/prepared/mushroom.nc` and 1 more files"
-    assert costs.estimate(read, "uci") == costs.recorded(read, "uci") == needs
+    assert costs.estimate(read, "uci") == costs.measured(read, "uci") == needs
 
 
 def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path, monkeypatch):
@@ -26,9 +27,10 @@ def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path,
     monkeypatch.chdir(tmp_path)
     blocks, measured = read.blocks("versus-lmcts"), []
     monkeypatch.setattr(costs, "block_seconds", lambda block: measured.append(block.path) or 1800.0)
-    assert costs.recorded(read, "versus-lmcts").startswith("not measured")
-    words = f"about {len(blocks) / 2:.1f} CPU hours for {len(blocks)} run blocks"
-    assert costs.estimate(read, "versus-lmcts") == costs.recorded(read, "versus-lmcts") == words
+    assert costs.measured(read, "versus-lmcts") is None
+    here = f"measured on {machine()['processor']}"
+    words = f"about {len(blocks) / 2:.1f} CPU hours for {len(blocks)} run blocks, {here}"
+    assert costs.estimate(read, "versus-lmcts") == costs.measured(read, "versus-lmcts") == words
     # two blocks of five seeds each
     assert len(measured) == len(blocks) / 2
     for block in blocks:
@@ -60,10 +62,8 @@ def test_settings_that_cost_the_same_are_measured_once(request, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     blocks, measured = read.blocks("tuning-vector-quadratic"), []
     monkeypatch.setattr(costs, "block_seconds", lambda block: measured.append(block.spec["agent"]) or 36.0)
-    assert (
-        costs.estimate(read, "tuning-vector-quadratic")
-        == f"about {len(blocks) / 100:.1f} CPU hours for {len(blocks)} run blocks"
-    )
+    words = f"about {len(blocks) / 100:.1f} CPU hours for {len(blocks)} run blocks, measured on "
+    assert costs.estimate(read, "tuning-vector-quadratic").startswith(words)
     steps = [(agent["kind"], agent["options"]["gradient_steps"]) for agent in measured]
     assert len(steps) == len(set(steps)) == 11 * 3
     assert len(blocks) == 11 + 10 * 32 + 8

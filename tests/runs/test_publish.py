@@ -62,7 +62,14 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
             copy = tmp_path / path.relative_to(request.config.rootpath)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-    write_json({"scale": "smoke", "publications": [facts], "not_run": {}}, folder / "provenance.json")
+    write_json(
+        {
+            "scale": "smoke",
+            "publications": [facts],
+            "not_run": {"tuning": "cost then", "moderation": "cost then", "uci": "cost then"},
+        },
+        folder / "provenance.json",
+    )
     block = settings.blocks("uci")[0]
     for path in settings.files("uci"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +115,10 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     assert [list(publication["studies"]) for publication in provenance["publications"]] == [["linear"], ["uci"]]
     assert provenance["publications"][0]["renewed"] == ["uci"]
     assert f"({settings.studies['linear'].title}; 1 more that were made anew since):" in (folder / "README.md").read_text()
+    # measured here, or for an earlier publication
     assert provenance["not_run"]["moderation"] == "cost of moderation"
+    assert provenance["not_run"]["tuning"] == "cost then"
+    assert "uci" not in provenance["not_run"]
     assert provenance["outdated"] == {"linear": "2 datasets seen"}
     assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")
     runs = len(settings.blocks("uci"))

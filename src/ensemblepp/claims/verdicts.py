@@ -113,9 +113,9 @@ def p_against(estimate: Estimate, bounds: tuple[float, float]) -> float:
 def verdicts(findings: Sequence[Finding], level: float) -> list[tuple[Verdict, float, float]]:
     """The verdict of every claim of one protocol with its two p values, adjusted by Holm over all of them together.
 
-    The family is fixed beforehand: every claim that runs can decide counts twice, for "holds" and for "fails", with p = 1 for what
-    was not run or has too few seeds. So at most `level` is the probability that any verdict is ever wrong, whichever way, and no
-    run takes back a verdict on other runs. What is exact needs no correction.
+    The family is fixed beforehand: every claim that runs can decide counts twice, for "holds" and for "fails", with p = 1 for
+    what was not run or has too few seeds. So at most `level` is the probability that any verdict is ever wrong, whichever way,
+    and no run takes back a verdict on other runs. What is exact needs no correction.
     """
     family = [place for place, finding in enumerate(findings) if not finding.exact]
     raw = np.array([findings[place].p_values() if findings[place].tested else (1.0, 1.0) for place in family])

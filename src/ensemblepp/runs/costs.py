@@ -14,6 +14,7 @@ from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.pool import Pool
 from ensemblepp.runs.block import build
 from ensemblepp.runs.budget import costs_alike
+from ensemblepp.runs.machine import machine
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_json, write_json
 
@@ -25,7 +26,7 @@ def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambd
     """CPU hours of the blocks of `study` that do not exist, in words; what they need if their data are not here.
 
     Blocks that differ in their seeds and in options that cost nothing cost the same, and one of them is measured. What is said
-    is kept for `recorded`. `on_block` is told which block is measured next.
+    is kept for `measured`. `on_block` is told which block is measured next.
     """
     missing = [block for block in config.blocks(study) if not Path(block.path).exists()]
     if not missing:
@@ -34,15 +35,20 @@ def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambd
     if absent:
         words = f"needs `{absent[0]}`" + (f" and {len(absent) - 1} more files" if len(absent) > 1 else "")
     else:
-        words = f"about {_hours(missing, on_block):.1f} CPU hours for {len(missing)} run blocks"
+        hours = _hours(missing, on_block)
+        words = f"about {hours:.1f} CPU hours for {len(missing)} run blocks, measured on {machine()['processor']}"
     write_json(_records(config) | {study: words}, _file(config))
     return words
 
 
-def recorded(config: Config, study: str) -> str:
-    """What `estimate` said last of a study."""
-    unknown = f"not measured: `python -m ensemblepp cost --study {study} --scale {config.scale}`"
-    return _records(config).get(study, unknown)
+def measured(config: Config, study: str) -> str | None:
+    """What `estimate` said last of a study here; None: it was not asked."""
+    return _records(config).get(study)
+
+
+def not_measured(config: Config, study: str) -> str:
+    """What to say of a study whose cost is unknown."""
+    return f"not measured: `python -m ensemblepp cost --study {study} --scale {config.scale}`"
 
 
 def _hours(blocks: Sequence[Block], on_block: Callable[[str], None]) -> float:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +19,9 @@ from ensemblepp.claims import writing
 from ensemblepp.config.resolution import ARTEFACTS, Config
 from ensemblepp.errors import ResultError
 from ensemblepp.runs import archives, crate, ledger
-from ensemblepp.runs.costs import recorded
+from ensemblepp.runs.costs import measured, not_measured
 from ensemblepp.runs.differences import differences
+from ensemblepp.runs.machine import machine
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_dataset, read_json, write_dataset, write_json
 
@@ -36,11 +35,11 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     """Put the artefacts of every study that is complete at the configured scale into `folder`, and say what is missing.
 
     Studies that were published before and are not complete here stay as they are, and so do runs that were packed
-    (`runs.archives`), until their study is complete. Tables are copied, figures drawn from what
-    is published (`redraw`), and so are the claims decided (`claims/`: the ledger, where anything is claimed). Written beside
-    them: datasets/<study>.nc (`analysis.published`), provenance.json (per publication: machine, versions, commits, wall and
-    CPU seconds and peak memory per rule; and the studies that were not run, with what they would cost where that was measured),
-    README.md, and the whole as a research object (`crate`).
+    (`runs.archives`), until their study is complete. Tables are copied, figures drawn from what is published (`redraw`), and
+    so are the claims decided (`claims/`: the ledger, where anything is claimed). Written beside them: datasets/<study>.nc
+    (`analysis.published`), provenance.json (per publication: machine, versions, commits, wall and CPU seconds and peak memory
+    per rule; and the studies that were not run, with what they would cost, where that was measured here or for an earlier
+    publication), README.md, and the whole as a research object (`crate`).
 
     Returns:
         The studies that were published now.
@@ -54,11 +53,16 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
         raise ResultError(f"{config.results}: no study is complete; run snakemake --config scale={config.scale} first")
     crate.sources()
     folder = Path(folder)
-    earlier = _earlier(folder, set(studies) - set(complete))
+    before = _before(folder)
+    earlier = _earlier(before, set(studies) - set(complete))
     kept = {name for publication in earlier for name in publication["studies"]}
     # before anything is written: what is damaged shows here
     publication = _publication(config, complete)
-    not_run = {name: recorded(config, name) for name in studies if name not in kept and name not in complete}
+    not_run = {
+        name: measured(config, name) or before["not_run"].get(name) or not_measured(config, name)
+        for name in studies
+        if name not in kept and name not in complete
+    }
     summaries = {
         name: summary(read_dataset(f"{config.results}/datasets/{name}.nc", holds=("regret", *KEPT))) for name in complete
     }
@@ -186,12 +190,16 @@ def _draw(config: Config, study: str, folder: Path) -> tuple[list[Path], list[st
     return drawn, left
 
 
-def _earlier(folder: Path, wanted: set[str]) -> list[dict]:
-    """What was published before of the studies `wanted`; what it took is said of all, so that the names of others stay."""
+def _before(folder: Path) -> dict:
+    """The content of provenance.json, empty where nothing was published."""
     path = folder / "provenance.json"
-    publications = read_json(path, "take it from git again").get("publications", []) if path.exists() else []
+    return {"publications": [], "not_run": {}} | (read_json(path, "take it from git again") if path.exists() else {})
+
+
+def _earlier(before: dict, wanted: set[str]) -> list[dict]:
+    """What was published before of the studies `wanted`; what it took is said of all, so that the names of others stay."""
     kept = []
-    for publication in publications:
+    for publication in before["publications"]:
         studies = {name: facts for name, facts in publication["studies"].items() if name in wanted}
         if studies:
             renewed = {*publication.get("renewed", ()), *publication["studies"]} - set(studies)
@@ -214,18 +222,10 @@ def _publication(config: Config, complete: list[str]) -> dict:
         "finished": max((run["finished"] for run in runs), key=crate.instant),
         "inputs": crate.checksums(config, complete),
         "versions": runs[-1]["versions"] | {"python": runs[-1]["python"]},
-        "machine": _machine(),
+        "machine": machine(),
         "rules": _rules(config, complete),
         "invocations": _invocations(config.scale),
     }
-
-
-def _machine() -> dict:
-    processor = platform.processor()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), processor)
-    return {"processor": processor, "cores": os.cpu_count(), "system": platform.system()}
 
 
 #: A job of less memory (MB) has asked a warm process to be run: what Snakemake has measured is who asked.
