@@ -27,7 +27,7 @@ SEEDS = (0, 1, 4)
 ROUNDS = 16
 
 #: Trunks; an odd width leaves every chain but the first at an odd place in memory.
-SHAPES = [(), (7,), (16, 16), (9, 8, 7), (50,), (64, 64)]
+SHAPES = [(), (9, 8, 7), (50,), (64, 64)]
 
 #: What is trained soon and often, so that a bit that differs is soon in everything.
 TRAINING = {"hidden": (9, 8, 7), "gradient_steps": 2, "warm_up": 3, "buffer_capacity": 15}

@@ -6,13 +6,13 @@ import os
 import platform
 import subprocess
 import sys
-from functools import partial
 from importlib.metadata import version
 
 import numpy as np
 import pytest
 import torch
 import xarray as xr
+from killed import EveryFourth
 
 from ensemblepp.engines import step_by_step
 from ensemblepp.environments.linear_finite import LinearFinite
@@ -21,7 +21,6 @@ from ensemblepp.randomness.distributions import LAWS
 from ensemblepp.runs import block as blocks
 from ensemblepp.runs.block import run
 from ensemblepp.runs.progress import Progress
-from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.storage.datasets import read_dataset, read_json, write_dataset
 from ensemblepp.trajectory import time_grid
 
@@ -380,11 +379,11 @@ def killed(specification: dict, output, rounds: int, code: str = "fingerprint") 
 
 @pytest.mark.parametrize(("agent", "size"), [("greedy", 0), ("ensemble++", 4)])
 def test_a_killed_block_goes_on_to_the_same_bytes(agent, size, table, tmp_path, monkeypatch):
-    """With a checkpoint at every chance: a block killed twice leaves the file of one that was not, and no checkpoint.
+    """With a checkpoint at every fourth chance: a block killed twice leaves the file of one that was not, and no checkpoint.
 
     The resumed one first tells of the rounds that it finds done, 2 seeds x 60 or more, and then of the others only.
     """
-    monkeypatch.setattr(blocks, "Checkpoint", partial(Checkpoint, every=0))
+    monkeypatch.setattr(blocks, "Checkpoint", EveryFourth)
     specification = table_spec(table, agent, (0, 1), size)
     run(specification, tmp_path / "whole.nc", code="fingerprint")
     killed(specification, tmp_path / "run.nc", 2 * 40)
@@ -401,7 +400,7 @@ def test_a_killed_block_goes_on_to_the_same_bytes(agent, size, table, tmp_path, 
 @pytest.mark.parametrize("change", ["specification", "code", "library"])
 def test_a_checkpoint_of_another_block_is_not_used(change, table, tmp_path, monkeypatch):
     """Killed after 90 rounds and then run with another noise, other code or another version of torch: all rounds anew."""
-    monkeypatch.setattr(blocks, "Checkpoint", partial(Checkpoint, every=0))
+    monkeypatch.setattr(blocks, "Checkpoint", EveryFourth)
     specification, code = table_spec(table, "greedy", (0, 1), 0), "fingerprint"
     killed(specification, tmp_path / "run.nc", 2 * 90)
     if change == "specification":
@@ -423,7 +422,7 @@ def test_a_checkpoint_of_another_block_is_not_used(change, table, tmp_path, monk
 @pytest.mark.parametrize("damage", ["flipped", "cut", "of another kind"])
 def test_a_damaged_checkpoint_is_named_and_the_run_starts_over(damage, table, tmp_path, monkeypatch, capsys):
     """To the same bytes as if there had been none."""
-    monkeypatch.setattr(blocks, "Checkpoint", partial(Checkpoint, every=0))
+    monkeypatch.setattr(blocks, "Checkpoint", EveryFourth)
     specification = table_spec(table, "ensemble++", (0, 1), 4)
     run(specification, tmp_path / "whole.nc", code="fingerprint")
     killed(specification, tmp_path / "run.nc", 2 * 90)

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 import xarray as xr
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
@@ -43,6 +44,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         sharex=True,
         sharey=True,
     )
+    # one that draws nothing: after every panel seaborn draws all panels, to see whether labels overlap, which are turned here
+    canvas, _ = figure.canvas, FigureCanvasBase(figure)
     norm = LogNorm(vmin=1 / STRONGEST, vmax=STRONGEST)
     for row, environment in enumerate(environments):
         for column, size in enumerate(sizes):
@@ -68,6 +71,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                 axes.set_title(f"M = {size}")
         title = str(dataset["title"].sel(environment=environment).values).replace(", ", ",\n")
         panels[row, 0].set_ylabel(title, fontsize=style.SMALLEST)
+    figure.set_canvas(canvas)
     for axes in panels[-1]:
         axes.set_xlabel("perturbation")
     figure.supylabel("reference")

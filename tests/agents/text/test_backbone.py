@@ -12,7 +12,7 @@ import text_agents as small
 import tiny_models
 import tiny_posts
 import torch
-from killed import Killed, assert_equal, killer
+from killed import EveryFourth, Killed, assert_equal, killer
 
 from ensemblepp.agents.text.backbone import passes_of
 from ensemblepp.engines.choice import choose, simulate
@@ -261,7 +261,7 @@ def test_killed_and_resumed_is_uninterrupted(engine, model, folder, tmp_path):
         environment = small.bandit(folder)
         return environment, small.agent("ensemble++", model, environment)
 
-    checkpoint = Checkpoint(tmp_path / "run.checkpoint", "key", every=0)
+    checkpoint = EveryFourth(tmp_path / "run.checkpoint", "key")
     whole = simulate(*start(), 40, engine=engine)
     with pytest.raises(Killed):
         simulate(*start(), 40, killer(2 * 24), checkpoint, engine=engine)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from killed import Killed, assert_equal, killer
+from killed import EveryFourth, Killed, assert_equal, killer
 from neural_pools import ENGINES, SCALES, SEEDS, build, compiled, play, pool
 from plain_torch import PlainEnsemblePlusPlus
 
@@ -196,7 +196,7 @@ RESUMED = [
 def test_a_killed_run_goes_on_to_the_same_bits(engine, tmp_path, name, kind, settings):
     """Killed in the first chunk, at its end, and in the third one, each time with a fresh environment and agent.
 
-    The last state before each death is on disk; what the run leaves, and all parameters, are those of an uninterrupted one.
+    A state from shortly before each death is on disk; what the run leaves is that of an uninterrupted one.
     """
     if engine == "neural_compiled":
         engine = compiled(name)[0]
@@ -206,7 +206,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(engine, tmp_path, name, kind, set
         return environment, build(name, environment, 140, **settings)
 
     whole = simulate(*start(), 140, engine=engine)
-    checkpoint = Checkpoint(tmp_path / "run.checkpoint", "key", every=0)
+    checkpoint = EveryFourth(tmp_path / "run.checkpoint", "key")
     for death in (20, 64, 130):
         with pytest.raises(Killed):
             simulate(*start(), 140, killer(3 * death), checkpoint, engine=engine)
@@ -232,11 +232,11 @@ def test_a_checkpoint_that_does_not_fit_is_not_used(engine, tmp_path, key):
     whole = simulate(*start(), 80, engine=engine)
     path = tmp_path / "run.checkpoint"
     with pytest.raises(Killed):
-        simulate(*start(), 80, killer(3 * 50), Checkpoint(path, "key", every=0), engine=engine)
+        simulate(*start(), 80, killer(3 * 50), EveryFourth(path, "key"), engine=engine)
     if key is None:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     reported = []
-    assert_equal(simulate(*start(), 80, reported.append, Checkpoint(path, key or "key", every=0), engine=engine), whole)
+    assert_equal(simulate(*start(), 80, reported.append, EveryFourth(path, key or "key"), engine=engine), whole)
     assert reported[0] < 3 * 20
 
 
