@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ensemblepp.config.loading import read_files
@@ -18,7 +20,7 @@ def test_absent_data_are_named_and_nothing_is_run(request, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(costs, "block_seconds", lambda block: pytest.fail("played a bandit without its data"))
     needs = "needs `data/prepared/mushroom.nc` and 1 more files"
-    assert costs.estimate(read, "uci") == costs.measured(read, "uci") == needs
+    assert costs.estimate(read, "uci") == costs.measured(read, "uci")["words"] == needs
 
 
 def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path, monkeypatch):
@@ -30,13 +32,30 @@ def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path,
     assert costs.measured(read, "versus-lmcts") is None
     here = f"measured on {machine()['processor']}"
     words = f"about {len(blocks) / 2:.1f} CPU hours for {len(blocks)} run blocks, {here}"
-    assert costs.estimate(read, "versus-lmcts") == costs.measured(read, "versus-lmcts") == words
+    assert costs.estimate(read, "versus-lmcts") == costs.measured(read, "versus-lmcts")["words"] == words
     # two blocks of five seeds each
     assert len(measured) == len(blocks) / 2
     for block in blocks:
         (tmp_path / block.path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / block.path).touch()
     assert costs.estimate(read, "versus-lmcts") == "its figures and tables are missing"
+
+
+def test_what_was_measured_of_other_blocks_is_forgotten(request, tmp_path, monkeypatch):
+    """Here as where it was published; of the same ones what was measured here comes first."""
+    read = settings(request, scale="paper")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(costs, "block_seconds", lambda block: 36.0)
+    costs.estimate(read, "tuning-uci")
+    record = costs.measured(read, "tuning-uci")
+    earlier = record | {"words": "earlier"}
+    assert costs.measured(read, "tuning-uci", {"tuning-uci": earlier}) == record
+    Path("more.yaml").write_text("environments: {mushroom: {noise: 0.25}}")
+    changed = settings(request, scale="paper", merged=["more.yaml"])
+    assert costs.measured(changed, "tuning-uci", {"tuning-uci": earlier}) is None
+    assert costs.measured(read, "versus-lmcts", {"versus-lmcts": earlier}) is None
+    Path("logs/paper/costs.json").unlink()
+    assert costs.measured(read, "tuning-uci", {"tuning-uci": earlier}) == earlier
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ensemblepp.analysis.needs import Had
 from ensemblepp.claims.ledger import decide
 from ensemblepp.config.loading import load, read_files
 from ensemblepp.errors import ResultError
-from ensemblepp.runs import archives, crate, ledger
+from ensemblepp.runs import archives, costs, crate, ledger
 from ensemblepp.runs import publish as module
 from ensemblepp.runs.publish import publish
 from ensemblepp.storage.datasets import read_json, write_dataset, write_json
@@ -62,14 +62,10 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
             copy = tmp_path / path.relative_to(request.config.rootpath)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-    write_json(
-        {
-            "scale": "smoke",
-            "publications": [facts],
-            "not_run": {"tuning": "cost then", "moderation": "cost then", "uci": "cost then"},
-        },
-        folder / "provenance.json",
-    )
+    before = {"scale": "smoke", "publications": [facts], "not_run": {"tuning": "cost then", "frontier": "cost of other blocks"}}
+    digests = {name: {"words": "cost then", "blocks": costs.asked(settings, name)} for name in ("tuning", "moderation", "uci")}
+    digests["frontier"] = {"words": "cost of other blocks", "blocks": "0" * 16}
+    write_json(before | {"costs": digests}, folder / "provenance.json")
     block = settings.blocks("uci")[0]
     for path in settings.files("uci"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +81,8 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     monkeypatch.setattr(module, "had", lambda path: Had({}, {}, {}, True))
     monkeypatch.setattr(module.figures, "write", stand_in)
     monkeypatch.setattr(module.writing, "save", lambda plan, outputs: [write_json(plan["absent"], path) for path in outputs])
-    write_json({"moderation": "cost of moderation"}, tmp_path / "logs/smoke/costs.json")
+    now = {"words": "cost of moderation", "blocks": costs.asked(settings, "moderation")}
+    write_json({"moderation": now}, tmp_path / "logs/smoke/costs.json")
     # Snakemake has measured a job, one that a warm process ran for it, and one of a study that is not published now
     for job, cpu, memory in (("aggregate/uci", 3.0, 200.0), ("present/uci", 0.03, 14.0), ("aggregate/linear", 9.0, 900.0)):
         benchmark = tmp_path / f"logs/smoke/benchmarks/{job}.tsv"
@@ -118,6 +115,7 @@ def test_studies_that_were_published_before_stay(tmp_path, monkeypatch, request)
     # measured here, or for an earlier publication
     assert provenance["not_run"]["moderation"] == "cost of moderation"
     assert provenance["not_run"]["tuning"] == "cost then"
+    assert provenance["costs"] == {"moderation": now, "tuning": digests["tuning"]}
     assert "uci" not in provenance["not_run"]
     assert provenance["outdated"] == {"linear": "2 datasets seen"}
     assert provenance["not_run"]["frontier"].startswith("not measured: `python -m ensemblepp cost --study frontier")

@@ -44,8 +44,9 @@ def draw(dataset: xr.Dataset) -> Figure:
         sharex=True,
         sharey=True,
     )
-    # one that draws nothing: after every panel seaborn draws all panels, to see whether labels overlap, which are turned here
-    canvas, _ = figure.canvas, FigureCanvasBase(figure)
+    # a canvas that draws nothing: after every panel seaborn draws all, to see whether labels overlap, which are turned below
+    canvas = figure.canvas
+    figure.set_canvas(FigureCanvasBase(figure))
     norm = LogNorm(vmin=1 / STRONGEST, vmax=STRONGEST)
     for row, environment in enumerate(environments):
         for column, size in enumerate(sizes):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from numpy.polynomial import Polynomial
 
@@ -37,13 +39,23 @@ def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambd
     else:
         hours = _hours(missing, on_block)
         words = f"about {hours:.1f} CPU hours for {len(missing)} run blocks, measured on {machine()['processor']}"
-    write_json(_records(config) | {study: words}, _file(config))
+    write_json(_records(config) | {study: {"words": words, "blocks": asked(config, study)}}, _file(config))
     return words
 
 
-def measured(config: Config, study: str) -> str | None:
-    """What `estimate` said last of a study here; None: it was not asked."""
-    return _records(config).get(study)
+def measured(config: Config, study: str, published: Mapping[str, Any] | None = None) -> dict[str, str] | None:
+    """What `estimate` said last of a study, as "words" and the digest of its "blocks"; None where nothing holds any more.
+
+    Args:
+        config: the configuration.
+        study: the study.
+        published: such records by study, asked after those of this machine.
+    """
+    digest = asked(config, study)
+    for records in (_records(config), published or {}):
+        if isinstance(record := records.get(study), dict) and record["blocks"] == digest:
+            return record
+    return None
 
 
 def not_measured(config: Config, study: str) -> str:
@@ -65,7 +77,12 @@ def _hours(blocks: Sequence[Block], on_block: Callable[[str], None]) -> float:
     return total / 3600
 
 
-def _records(config: Config) -> dict[str, str]:
+def asked(config: Config, study: str) -> str:
+    """16 hex digits that change with the run blocks of a study."""
+    return hashlib.sha256(canonical_json([block.spec for block in config.blocks(study)]).encode()).hexdigest()[:16]
+
+
+def _records(config: Config) -> dict[str, Any]:
     path = _file(config)
     return read_json(path, "delete it") if path.exists() else {}
 

@@ -58,11 +58,9 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
     kept = {name for publication in earlier for name in publication["studies"]}
     # before anything is written: what is damaged shows here
     publication = _publication(config, complete)
-    not_run = {
-        name: measured(config, name) or before["not_run"].get(name) or not_measured(config, name)
-        for name in studies
-        if name not in kept and name not in complete
-    }
+    missing = [name for name in studies if name not in kept and name not in complete]
+    costs = {name: record for name in missing if (record := measured(config, name, before["costs"]))}
+    not_run = {name: costs[name]["words"] if name in costs else not_measured(config, name) for name in missing}
     summaries = {
         name: summary(read_dataset(f"{config.results}/datasets/{name}.nc", holds=("regret", *KEPT))) for name in complete
     }
@@ -78,7 +76,8 @@ def publish(config: Config, folder: str | Path = FOLDER) -> list[str]:
         write_dataset(summaries[name], folder / "datasets" / f"{name}.nc")
         _draw(config, name, folder)
         archives.archive(folder, name).unlink(missing_ok=True)
-    provenance = {"scale": config.scale, "publications": [*earlier, publication], "not_run": not_run}
+    publications = [*earlier, publication]
+    provenance = {"scale": config.scale, "publications": publications, "not_run": not_run, "costs": costs}
     _say(config, folder, provenance)
     crate.write_crate(config, folder, provenance)
     return complete
@@ -193,7 +192,7 @@ def _draw(config: Config, study: str, folder: Path) -> tuple[list[Path], list[st
 def _before(folder: Path) -> dict:
     """The content of provenance.json, empty where nothing was published."""
     path = folder / "provenance.json"
-    return {"publications": [], "not_run": {}} | (read_json(path, "take it from git again") if path.exists() else {})
+    return {"publications": [], "costs": {}} | (read_json(path, "take it from git again") if path.exists() else {})
 
 
 def _earlier(before: dict, wanted: set[str]) -> list[dict]:
