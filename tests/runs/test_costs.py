@@ -23,6 +23,22 @@ def test_absent_data_are_named_and_nothing_is_run(request, tmp_path, monkeypatch
     assert costs.estimate(read, "uci") == costs.measured(read, "uci")["words"] == needs
 
 
+@pytest.mark.parametrize(
+    ("study", "needs"),
+    [
+        ("moderation", "needs the language model openai-community/gpt2"),
+        ("frozen-or-finetuned", "needs the language models openai-community/gpt2 and EleutherAI/pythia-14m"),
+        # in a package, so only its files are missing
+        ("frozen-or-finetuned-minilm", "needs `data/ceilings/minilm/hate_speech-7500-none.nc` and 3 more files"),
+    ],
+)
+def test_absent_language_models_are_named(request, tmp_path, monkeypatch, study, needs):
+    read = settings(request, scale="paper")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(costs, "block_seconds", lambda block: pytest.fail("played a bandit without its posts"))
+    assert costs.estimate(read, study) == needs
+
+
 def test_missing_blocks_add_up_and_finished_ones_do_not_count(request, tmp_path, monkeypatch):
     """Half an hour for every block; blocks of the same size are measured once; what was said is kept for publishing."""
     read = settings(request, scale="paper")

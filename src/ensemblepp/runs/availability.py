@@ -35,6 +35,12 @@ def left_out(config: Config, *, detail: bool = False) -> dict[str, str]:
     return {name: "; ".join(found) for name, found in reasons.items() if found}
 
 
+def not_downloaded(config: Config, study: str) -> list[str]:
+    """The hub's names of a study's language models that were not downloaded yet."""
+    models = {name: config.language_models[name] for name in _needs(config, study, "language_model") if not _is_here(name)}
+    return [model.location for model in models.values() if model.source == "hub"]
+
+
 def _needs(config: Config, study: str, attribute: str) -> list[str]:
     """The data sets or language models of a study's environments."""
     names = config.studies[study].scales[config.scale].environments
@@ -64,11 +70,7 @@ def _not_here(dataset: str) -> list[RawFile]:
 
 
 def _missing_models(config: Config, models: list[str]) -> dict[str, str]:
-    absent = {
-        name: config.language_models[name].model_dump()
-        for name in models
-        if not Path("data/models", name, "config.json").exists()
-    }
+    absent = {name: config.language_models[name].model_dump() for name in models if not _is_here(name)}
     addresses = {name: hub_address(model) for name, model in absent.items() if model["source"] == "hub"}
     failures = probe_all(set(addresses.values()))
     faults = {}
@@ -78,3 +80,7 @@ def _missing_models(config: Config, models: list[str]) -> dict[str, str]:
         elif name not in addresses and local_source(model) is None:
             faults[name] = missing(model)
     return faults
+
+
+def _is_here(model: str) -> bool:
+    return Path("data/models", model, "config.json").exists()

@@ -14,6 +14,7 @@ from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.resolution import Config
 from ensemblepp.engines.choice import simulate
 from ensemblepp.environments.pool import Pool
+from ensemblepp.runs.availability import not_downloaded
 from ensemblepp.runs.block import build
 from ensemblepp.runs.budget import costs_alike
 from ensemblepp.runs.machine import machine
@@ -34,7 +35,9 @@ def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambd
     if not missing:
         return "its figures and tables are missing"
     absent = sorted({path for block in missing for path in block.inputs if not Path(path).exists()})
-    if absent:
+    if absent and (models := not_downloaded(config, study)):
+        words = f"needs the language model{'s' * (len(models) > 1)} {' and '.join(models)}"
+    elif absent:
         words = f"needs `{absent[0]}`" + (f" and {len(absent) - 1} more files" if len(absent) > 1 else "")
     else:
         hours = _hours(missing, on_block)
