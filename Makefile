@@ -1,7 +1,9 @@
 # The commands of this project. They need Python 3.11 or later, make and git; all else is installed into .venv.
 #   make reproduce   every figure and table, and the report, at scale `quick` (SCALE=smoke or SCALE=paper for others)
 #   make test        the test suite, but for what the next line names
-#   make test-faults faults: kills at random, and a real one-node SLURM where its packages and root are there (CI runs both)
+#   make test-thorough    what takes longer, and CI runs, too: bits on other processors, compiled code in every order of
+#                    processes, every published figure, what each kind of edit plans, kills at random, and a real one-node
+#                    SLURM where its packages and root are there
 #   make browser     what the tests of the page need besides: Playwright and a Chromium without windows
 #   make report      the page and Snakemake's report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)
@@ -35,7 +37,7 @@ TESTS := $(RUN) pytest -n auto --dist loadfile --no-loadscope-reorder
 LOGGER := $$(test -t 2 && echo --logger rich)
 LINEAR := linear laws_d10 laws_d50 laws_sphere subspace baselines varying minimum_size theory
 
-.PHONY: reproduce report linear publish paper test test-faults browser lint wheel check-wheel check-metadata docs-site docs lock clean install
+.PHONY: reproduce report linear publish paper test test-thorough browser lint wheel check-wheel check-metadata docs-site docs lock clean install
 
 reproduce: $(INSTALLED)
 	@$(RUN) snakemake --cores all $(LOGGER) --config scale=$(SCALE)
@@ -56,10 +58,10 @@ paper:
 	@$(MAKE) --no-print-directory reproduce SCALE=paper
 
 test: $(INSTALLED)
-	@$(TESTS) -m "not faults"
+	@$(TESTS) -m "not (thorough or faults)"
 
-test-faults: $(INSTALLED)
-	@$(TESTS) -m faults
+test-thorough: $(INSTALLED)
+	@$(TESTS) -m "thorough or faults"
 
 browser: $(INSTALLED)
 	@$(RUN) pip install --quiet --disable-pip-version-check playwright

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from ensemblepp.storage.datasets import write_dataset
@@ -80,5 +81,6 @@ def made(folder: Path, environment: dict[str, str]) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.thorough
 def test_nothing_around_changes_a_byte(tmp_path):
     assert made(tmp_path / "odd", SURROUNDINGS) == made(tmp_path / "plain", {})

@@ -65,6 +65,7 @@ def apart(tmp_path_factory) -> tuple[dict[str, str], Path]:
     return {name: digest for found in played(folder, *APART) for name, digest in found.items()}, folder
 
 
+@pytest.mark.thorough
 def test_no_order_of_processes_changes_a_bit(apart):
     """Variants are played by processes of their own, as in a workflow's jobs; then one finds them all, and plays them.
 
@@ -109,6 +110,7 @@ def dispatchers():
             )
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="objects are read as ELF")
 def test_a_cached_object_shows_its_own_entries_and_nothing_else(apart):
     """Native function, Python wrapper and environment, all with the digest that is the file's name; across files none twice."""
@@ -249,6 +251,7 @@ def test_what_a_killed_process_left_behind_is_in_nobody_s_way(package):
     assert [found.name for found in package.cache.rglob("*") if found.is_file()] == [path.name]
 
 
+@pytest.mark.thorough
 def test_processes_that_compile_the_same_and_other_signatures_at_once_all_find_them_later(package):
     calls = ["f(3)", "f(3.0)", "f(3)", "f(True)"]
     for process, expected in zip([package.begin(call) for call in calls], (7, 7, 7, 3), strict=True):
@@ -257,6 +260,7 @@ def test_processes_that_compile_the_same_and_other_signatures_at_once_all_find_t
     assert len(cached(package.cache)) == 3
 
 
+@pytest.mark.thorough
 def test_processors_and_numba_s_switches_do_not_share(package):
     others = [{}, {"NUMBA_CPU_NAME": "generic"}, {"NUMBA_OPT": "1"}, {"NUMBA_BOUNDSCHECK": "1"}]
     if "avx2" in keys.processor_features():

@@ -31,6 +31,7 @@ PROCESSORS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_seeds_together_are_seeds_alone_to_the_last_bit(processor):
     """All agents, engines, laws and losses; trunks of odd widths, of none and of one member (`tests/stacks.py`)."""

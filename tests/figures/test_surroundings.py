@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import matplotlib as mpl
+import pytest
 from figure_cases import CASES
 from fontTools.ttLib import TTFont
 from whole_study import whole
@@ -51,6 +52,7 @@ def drawn(data: Path, output: Path, order: str, mask: str, surroundings: dict[st
     return {path.name: path.read_bytes() for path in output.iterdir()}
 
 
+@pytest.mark.thorough
 def test_every_figure_has_the_same_bytes_wherever_it_is_drawn(tmp_path):
     data = tmp_path / "data"
     for name in sorted({case for case in CASES if "," not in case}):

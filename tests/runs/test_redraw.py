@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from ensemblepp import figures
@@ -26,6 +27,7 @@ def differing(one: Path, other: Path) -> float:
     return float((abs(first - second).max(axis=-1) > 32).mean()) if first.shape == second.shape else 1.0
 
 
+@pytest.mark.thorough
 def test_published_figures_are_drawn_from_what_is_published(tmp_path, request, monkeypatch):
     # PDFs, and what is claimed, have tests of their own
     monkeypatch.setattr(figures, "SUFFIXES", ("png",))

@@ -362,6 +362,7 @@ REPLACEMENTS: dict[str, tuple[str, str | None, str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("files", CODE)
 def test_an_edit_of_the_code_plans_what_it_touches_and_nothing_else(smoke, files):
     with contextlib.ExitStack() as edits:
@@ -370,12 +371,14 @@ def test_an_edit_of_the_code_plans_what_it_touches_and_nothing_else(smoke, files
         assert planned(smoke) == CODE[files]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", ["workflow/report/linear_regret.rst", "src/ensemblepp/report/files/page.css"])
 def test_an_edit_of_words_and_style_makes_the_page_alone(smoke, file):
     with added(smoke.folder / file, ".edited { color: red; }"):
         assert planned(smoke) == Jobs(page=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", VALUES)
 def test_a_change_of_the_configuration_plans_what_it_touches_and_nothing_else(smoke, what):
     file, old, new, expected = VALUES[what]
