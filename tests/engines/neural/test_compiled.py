@@ -9,6 +9,7 @@ from neural_pools import COMPILED, LOSSES, SEEDS, build, compiled, pool
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines.choice import simulate
+from ensemblepp.engines.neural import rows
 from ensemblepp.engines.neural.compiled import CompiledRun
 from ensemblepp.engines.neural.rows import columns
 from ensemblepp.trajectory import Trajectory
@@ -158,6 +159,33 @@ def test_columns_of_a_table():
     table = np.array([[[0, 2, 0, -1, 0], [0, 0, 0, 0, 0]], [[0, 0, 0, 0, np.nan], [0, 0, 0, 0, 7]]], dtype=np.float32)
     assert columns(table, 2).tolist() == [[[1, 3], [-1, -1]], [[4, -1], [4, -1]]]
     assert columns(table, 1).shape == (2, 0, 0)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("kind", ["quadratic", "contextual"])
+def test_a_frozen_network_speaks_of_what_is_offered(kind, listed, monkeypatch):
+    """Taken once of every item, seven at a time, or of the offers alone, for two chains of each seed."""
+    monkeypatch.setattr(rows, "ITEMS", 7)
+    monkeypatch.setattr(rows, "LISTED", 10**6 if listed else 0)
+    environment = pool(kind, SEEDS)
+    agent = build("ensemble++ chains", environment, 10, references=["gaussian", "coordinate"], perturbations=["sphere"])
+    run = CompiledRun(agent, environment, 10, np.array([10]))
+    run._draw(10)
+    weights = np.random.default_rng(0).standard_normal((6, environment.dimension, 2), dtype=np.float32)
+    asked = []
+
+    def frozen(features: torch.Tensor) -> torch.Tensor:
+        asked.append(features.shape)
+        return features @ torch.from_numpy(weights)
+
+    found = run.of_offers(frozen, 2, 9)
+    features = environment.features(run._drawn[:, 2:9])
+    for chain in range(6):
+        assert np.allclose(found[chain], features[chain // 2] @ weights[chain], rtol=1e-5, atol=1e-6)
+    before = len(asked)
+    assert np.array_equal(run.of_offers(frozen, 4, 9), found[:, 2:])
+    assert len(asked) == before + (not listed)
+    assert all(len(shape) == 3 and shape[1] <= (7 if listed else 7 * 7) for shape in asked)
 
 
 # ------------------------------------------------------------------------------------------------------ to the bit

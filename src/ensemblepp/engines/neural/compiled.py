@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import torch
 
 from ensemblepp.agents.neural.linear_heads import LinearHeads
 from ensemblepp.engines.neural import kernel, run
@@ -31,11 +30,7 @@ class CompiledRun(RowsRun):
             directions = np.zeros((0, heads.members), np.float32) if listed is None else listed.numpy()
             directions = directions[None, None, None]
         offers = self._offers[:, start:stop]
-        offsets = np.empty((1, 1, 0, 0), dtype=np.float32)
-        if heads.offsets:
-            with torch.no_grad():
-                flat = agent.offsets(self._offered_features(start, stop))
-            offsets = flat.unflatten(1, offers.shape[1:]).numpy()
+        offsets = self.of_offers(agent.offsets, start, stop) if heads.offsets else np.empty((1, 1, 0, 0), dtype=np.float32)
         draws = kernel.Draws(
             offers,
             self._noise[:, start:stop],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import torch
 
 from ensemblepp.engines.neural import epinet_kernel, run
 from ensemblepp.engines.neural.rows import RowsRun
@@ -15,9 +14,7 @@ class EpiNetRun(RowsRun):
     """Rounds of EpiNet by the compiled kernel."""
 
     def play_rows(self, start: int, stop: int) -> None:
-        agent, offers = self.agent, self._offers[:, start:stop]
-        with torch.no_grad():
-            offsets = agent.prior(self._offered_features(start, stop)).unflatten(1, offers.shape[1:])
+        agent = self.agent
         perturbation = agent._draws.get("perturbation")
         none = np.empty((0, 0, 0), dtype=np.float32)
         draws = epinet_kernel.Draws(
@@ -28,7 +25,7 @@ class EpiNetRun(RowsRun):
             agent._draws["reference"].numpy(),
             none if perturbation is None else perturbation.numpy(),
             agent._draws["indices"].numpy(),
-            offsets.contiguous().numpy(),
+            np.ascontiguousarray(self.of_offers(agent.prior, start, stop)),
         )
         epinet_kernel.play(self._shape(), self._environment(), draws, self._progress(), agent.round, start)
 

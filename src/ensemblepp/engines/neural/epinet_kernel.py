@@ -304,10 +304,15 @@ def _gradient(shape, row, features, hidden, zeta, extra, reward, change, delta):
             change[shape.in_bias + u] = sum_
         else:
             _write(shape, change[shape.bias :], 0, sum_)
+    # read before, or the loop over them is no vector code
+    head = np.empty(width, dtype=np.float32)
     base = row[shape.base : shape.base + width * shape.classes]
+    for j in range(width):
+        head[j] = _read(shape, False, base, j)
     for n in range(rows):
+        by_value, by_outputs = row_slopes[units, n], delta[n * width : (n + 1) * width]
         for j in range(width):
-            delta[n * width + j] = row_slopes[units, n] * _read(shape, False, base, j)
+            by_outputs[j] = by_value * head[j]
     return loss * share
 
 

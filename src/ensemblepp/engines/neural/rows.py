@@ -5,6 +5,7 @@ Parameters are copied into the rows before rounds are played, and back to the ag
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,12 @@ from ensemblepp.environments.pool import Pool
 
 #: The first layer takes items by their columns where at most one in so many features is not 0.
 SPARSE = 4
+
+#: Frozen networks are taken once of every item where there are at most so many, and not whenever one is offered.
+LISTED = 2**16
+
+#: Items of which they are taken at once.
+ITEMS = 1024
 
 
 class RowsRun(run.Run):
@@ -37,6 +44,7 @@ class RowsRun(run.Run):
         self._extra = np.zeros((chains, capacity, agent.extra_width), dtype=np.float32)
         few = agent.dimension // SPARSE if self.by_columns and agent.hidden else 0
         self._columns = columns(environment.table, few)
+        self._of_items: np.ndarray | None = None
 
     def put(self, offers: np.ndarray, noise: np.ndarray) -> None:
         self._offers, self._noise = np.ascontiguousarray(offers, dtype=np.int32), noise
@@ -61,10 +69,28 @@ class RowsRun(run.Run):
         """Play the rounds `start` to `stop` of those that are drawn ahead, in the rows."""
         raise NotImplementedError
 
-    def _offered_features(self, start: int, stop: int) -> torch.Tensor:
-        """Features of all that is offered in those rounds, (chains, rounds x actions, dimension)."""
-        features = self.environment.features(self._offers[:, start:stop])[self.seed_of]
-        return torch.from_numpy(features).flatten(1, 2)
+    @torch.no_grad()
+    def of_offers(self, frozen: Callable[[torch.Tensor], torch.Tensor], start: int, stop: int) -> np.ndarray:
+        """What a frozen network says of all that is offered in those rounds, (chains, rounds, actions, outputs).
+
+        Args:
+            frozen: the network, (chains, rows, dimension) to (chains, rows, outputs); the same one whenever this is called.
+            start, stop: the rounds, of those that are drawn ahead.
+        """
+        offers = self._offers[:, start:stop]
+        if self.environment.means.shape[-1] > LISTED:
+            found = frozen(self._features(offers.reshape(len(offers), -1))).numpy()
+            return found.reshape(*offers[self.seed_of].shape, -1)
+        if self._of_items is None:
+            items = np.arange(self.environment.means.shape[-1], dtype=offers.dtype)
+            parts = np.array_split(items, range(ITEMS, len(items), ITEMS))
+            features = (self._features(np.broadcast_to(part, (len(offers), len(part)))) for part in parts)
+            self._of_items = np.concatenate([frozen(part).numpy() for part in features], axis=1)
+        return self._of_items[np.arange(len(self.seed_of))[:, None, None], offers[self.seed_of]]
+
+    def _features(self, items: np.ndarray) -> torch.Tensor:
+        """Features of items, (seeds, rows), for every chain: (chains, rows, dimension)."""
+        return torch.from_numpy(self.environment.features(items)[self.seed_of])
 
     def _environment(self) -> network.Environment:
         own = self.environment
@@ -89,7 +115,8 @@ class RowsRun(run.Run):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        # found again when it is asked for
+        return self.__dict__ | {"_of_items": None}
 
 
 def columns(table: np.ndarray, few: int) -> np.ndarray:
