@@ -364,6 +364,25 @@ def order_of_posts() -> Iterator[float]:
             yield from (difference.mean(), difference.mean() - half, difference.mean() + half)
 
 
+def finetuned_posts() -> Iterator[float]:
+    frame, dataset = table("frozen-or-finetuned-minilm-frozen_or_finetuned"), data("frozen-or-finetuned-minilm")
+    frame = frame.set_index("agent").loc[list(AGENTS)]
+    assert set(frame["better"]) == {"fine-tuned"}
+    yield dataset.attrs["horizon"]
+    yield from (*frame["regret, frozen"], *frame["regret, fine-tuned"])
+    for _, line in frame.iterrows():
+        yield from (line["difference"], line["95 % low"], line["95 % high"])
+    frozen = dataset.isel(time=-1).sel(environment="moderation-minilm-frozen-7500")
+    yield float(frozen["constant_regret"].mean("seed").min())
+    yield float(frozen["ceiling_regret"].mean("seed"))
+    yield dataset.attrs["horizon"] / 10
+    explored = dataset["explored"].isel(time=-1).sel(environment="moderation-minilm-tokens-7500").mean("seed")
+    yield from (
+        float(explored.sel(agent=f"{agent}-finetuned").max()) / dataset.attrs["horizon"] * 100
+        for agent in ("ensemble++", "ensemble+")
+    )
+
+
 def reviews() -> Iterator[float]:
     frame = table("review-fewer_reviews")
     frame = frame[frame["agent"] == "Ensemble++ (tuned)"]
@@ -408,6 +427,7 @@ SAID = {
     "By values that were chosen on other seeds all three learn": tuned_posts,
     "Scale and learning rate decide how much Ensemble++ learns": scales_of_posts,
     "The language model decides between Ensemble++ and Ensemble+": order_of_posts,
+    "By the released code's values, fine-tuning MiniLM helps every agent": finetuned_posts,
     "There are not 80 % fewer reviews": reviews,
     "Other and fewer posts teach little": other_posts,
 }
