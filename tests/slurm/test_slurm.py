@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -217,13 +218,14 @@ def test_jobs_that_slurm_ends_are_sent_again(run, local):
 
 def test_a_controller_that_is_away_is_waited_for(run, cluster, local):
     """It is away when jobs are to be submitted, is killed while they run, and away for a minute when they end."""
+    run.pause = 0.25  # 50 seconds: time to be saved, and to end in that minute
     stop_controller(cluster, signal.SIGTERM)
     run.start()
     time.sleep(10)
     cluster.start()
     for block in range(4):
         run.job(block)
-    time.sleep(6)  # what it has not saved yet it does not know afterwards
+    wait_for_save(cluster)  # what it has not saved it does not know afterwards
     stop_controller(cluster, signal.SIGKILL)
     cluster.start()
     stop_controller(cluster, signal.SIGTERM)
@@ -251,6 +253,17 @@ def test_snakemake_is_killed_and_resumed_without_scancel(run, cluster, local):
         job: "COMPLETED" if job in first else "CANCELLED" for job in submitted
     }
     assert len(after.keys() - before - submitted) == 2, "those that waited were sent anew"
+
+
+def wait_for_save(cluster: LocalSlurm, seconds: float = 25) -> None:
+    """Until the controller has saved its jobs once more; for so long where all was saved before, and nothing is any more."""
+    saved, begun = cluster.folder / "slurmctld-state/job_state", time.time()
+    while time.time() < begun + seconds:
+        time.sleep(0.2)
+        # replaced by a new one, and so absent at times
+        with contextlib.suppress(FileNotFoundError):
+            if saved.stat().st_mtime > begun:
+                return
 
 
 def stop_controller(cluster: LocalSlurm, how: signal.Signals) -> None:
