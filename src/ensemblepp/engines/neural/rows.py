@@ -5,7 +5,6 @@ Parameters are copied into the rows before rounds are played, and back to the ag
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from ensemblepp.environments.pool import Pool
 #: The first layer takes items by their columns where at most one in so many features is not 0.
 SPARSE = 4
 
-#: Frozen networks are taken once of every item where there are at most so many, and not whenever one is offered.
-LISTED = 2**16
+#: A frozen network is taken once of every item, and not whenever one is offered, where a chain keeps at most so many numbers.
+LISTED = 2**20
 
 #: Items of which they are taken at once.
 ITEMS = 1024
@@ -69,23 +68,22 @@ class RowsRun(run.Run):
         """Play the rounds `start` to `stop` of those that are drawn ahead, in the rows."""
         raise NotImplementedError
 
-    @torch.no_grad()
-    def of_offers(self, frozen: Callable[[torch.Tensor], torch.Tensor], start: int, stop: int) -> np.ndarray:
-        """What a frozen network says of all that is offered in those rounds, (chains, rounds, actions, outputs).
+    def frozen(self, features: torch.Tensor) -> torch.Tensor:
+        """The agent's frozen network, for agents that have one: (chains, rows, dimension) to (chains, rows, outputs)."""
+        raise NotImplementedError
 
-        Args:
-            frozen: the network, (chains, rows, dimension) to (chains, rows, outputs); the same one whenever this is called.
-            start, stop: the rounds, of those that are drawn ahead.
-        """
-        offers = self._offers[:, start:stop]
-        if self.environment.means.shape[-1] > LISTED:
-            found = frozen(self._features(offers.reshape(len(offers), -1))).numpy()
-            return found.reshape(*offers[self.seed_of].shape, -1)
+    @torch.no_grad()
+    def frozen_of_offers(self, start: int, stop: int) -> np.ndarray:
+        """`frozen` of all that is offered in those rounds, (chains, rounds, actions, outputs)."""
+        offers, items = self._offers[:, start:stop], self.environment.means.shape[-1]
+        # what an agent keeps of the network beside a sample, that it keeps of every item then
+        if items * self.agent.extra_width > LISTED:
+            found = self.frozen(self._features(offers.reshape(len(offers), -1))).numpy()
+            return found.reshape(len(found), *offers.shape[1:], -1)
         if self._of_items is None:
-            items = np.arange(self.environment.means.shape[-1], dtype=offers.dtype)
-            parts = np.array_split(items, range(ITEMS, len(items), ITEMS))
+            parts = (np.arange(first, min(first + ITEMS, items)) for first in range(0, items, ITEMS))
             features = (self._features(np.broadcast_to(part, (len(offers), len(part)))) for part in parts)
-            self._of_items = np.concatenate([frozen(part).numpy() for part in features], axis=1)
+            self._of_items = np.concatenate([self.frozen(part).numpy() for part in features], axis=1)
         return self._of_items[np.arange(len(self.seed_of))[:, None, None], offers[self.seed_of]]
 
     def _features(self, items: np.ndarray) -> torch.Tensor:
