@@ -14,12 +14,13 @@ import ast
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ensemblepp.errors import ConfigError
 from ensemblepp.registry import PUBLIC
+from ensemblepp.runs import remembered
 
 PACKAGE = "ensemblepp"
 
@@ -168,15 +169,15 @@ def _described(entry: Import, depth: int) -> str:
 @functools.cache
 def _own_digest(module: str) -> str:
     """Hash of a module without its imports of followed modules."""
-    return _digest_without(
-        _source(module), frozenset(_place(node) for node in _statements(_tree(module)) if _followed(node, module))
-    )
+    text = _source(module)
+    left_out = [place for place, *names in _import_statements(text) if _followed(names, module)]
+    return remembered.keep(text, f"without {left_out}", lambda: _digest_without(text, left_out))
 
 
-@functools.cache
-def _digest_without(text: str, places: frozenset[tuple[int, int]]) -> str:
-    """Hash of a source without the statements that begin at `places`; kept, as an edit changes one file of many."""
-    return _tree_digest(_parsed(text), lambda statement: _place(statement) in places)
+def _digest_without(text: str, places: Sequence[Sequence[int]]) -> str:
+    """Hash of a source without the statements that begin at `places`."""
+    left_out = {tuple(place) for place in places}
+    return _tree_digest(_parsed(text), lambda statement: _place(statement) in left_out)
 
 
 def _place(statement: ast.stmt) -> tuple[int, int]:
@@ -187,7 +188,22 @@ def _place(statement: ast.stmt) -> tuple[int, int]:
 @functools.cache
 def _imports(module: str) -> tuple[Import, ...]:
     """All that a module imports of followed modules, anywhere in its code."""
-    return tuple(entry for statement in _statements(_tree(module)) for entry in _followed(statement, module))
+    statements = _import_statements(_source(module))
+    return tuple(entry for _, *names in statements for entry in _followed(names, module))
+
+
+def _import_statements(text: str) -> list[list]:
+    """(place, level or None for `import a`, module, (name, as) of every name) of all import statements of a source."""
+    return remembered.keep(text, "imports", lambda: [_written(node) for node in _statements(_parsed(text)) if _is_import(node)])
+
+
+def _is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _written(node: ast.Import | ast.ImportFrom) -> list:
+    names = [[alias.name, alias.asname] for alias in node.names]
+    return [list(_place(node)), getattr(node, "level", None), getattr(node, "module", None), names]
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
@@ -201,26 +217,26 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield from _statements(part)
 
 
-def _followed(node: ast.AST, module: str) -> list[Import]:
-    """What a statement imports, if it is an import of followed modules alone."""
-    found = list(_bindings(node, module))
+def _followed(names: Sequence, module: str) -> list[Import]:
+    """What a statement, (level, module, names), imports, if it is an import of followed modules alone."""
+    found = list(_bindings(*names, module))
     return found if all(_is_followed(entry.module.split(".")[0], module.split(".")[0]) for entry in found) else []
 
 
-def _bindings(node: ast.AST, module: str) -> Iterator[Import]:
+def _bindings(level: int | None, imported: str | None, names: Sequence[Sequence], module: str) -> Iterator[Import]:
     """What an import statement binds; `import a.b` binds its whole path."""
-    if isinstance(node, ast.Import):
-        yield from (Import(alias.name, "", alias.asname or alias.name) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        base = module.split(".") if node.level else []
-        up = node.level - _is_package(module) if node.level else 0
-        target = ".".join([*base[: len(base) - up], *filter(None, [node.module])])
-        for alias in node.names:
-            if target == PACKAGE and alias.name in PUBLIC:
-                yield Import(PUBLIC[alias.name], alias.name, alias.asname or alias.name)
-                continue
-            whole = f"{target}.{alias.name}"
-            yield Import(*((whole, "") if _file(whole) else (target, alias.name)), alias.asname or alias.name)
+    if level is None:
+        yield from (Import(name, "", bound or name) for name, bound in names)
+        return
+    base = module.split(".") if level else []
+    up = level - _is_package(module) if level else 0
+    target = ".".join([*base[: len(base) - up], *filter(None, [imported])])
+    for name, bound in names:
+        if target == PACKAGE and name in PUBLIC:
+            yield Import(PUBLIC[name], name, bound or name)
+            continue
+        whole = f"{target}.{name}"
+        yield Import(*((whole, "") if _file(whole) else (target, name)), bound or name)
 
 
 @functools.cache
@@ -261,10 +277,6 @@ def _file(module: str) -> Path | None:
     else:
         candidates = [Path(found.origin)] if found.origin and found.origin.endswith(".py") else []
     return next((path.resolve() for path in candidates if path.is_file()), None)
-
-
-def _tree(module: str) -> ast.Module:
-    return _parsed(_source(module))
 
 
 @functools.cache
