@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.polynomial import Polynomial
+from scipy.optimize import nnls
 
 from ensemblepp.config.fields import canonical_json
 from ensemblepp.config.resolution import Config
@@ -21,8 +23,8 @@ from ensemblepp.runs.machine import machine
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_json, write_json
 
-#: Rounds of the short runs, beyond the warm-up of the neural agents.
-ROUNDS = (200, 300, 400)
+#: Rounds of the short runs, beyond the warm-up of the neural agents, by the degree of the agent's cost: a bend shows late.
+ROUNDS = {1: (200, 300, 400), 2: (200, 400, 800)}
 
 
 def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambda name: None) -> str:
@@ -99,18 +101,22 @@ def block_seconds(block: Block) -> float:
 
     They are a line in the rounds. For agents whose rounds get longer (attribute `cost_degree` of the class) they are a
     polynomial up to as many rounds as there are different actions, and its tangent from there on: nothing new can come then.
+    No coefficient is negative: what noise in the short runs says of their bend would be carried far.
     """
     horizon = block.spec["horizon"]
-    rounds = [min(count, horizon) for count in ROUNDS]
+    environment, agent = build(block.spec)
+    degree = getattr(agent, "cost_degree", 1)
+    rounds = [min(count, horizon) for count in ROUNDS[degree]]
     # compiling is no cost of a run
     _seconds(block, min(rounds[0], 10))
     spent = [_seconds(block, count) for count in rounds]
     if horizon <= rounds[-1]:
         return spent[-1]
-    environment, agent = build(block.spec)
     growing = min(horizon, environment.means.shape[-1]) if isinstance(environment, Pool) else horizon
-    cost = Polynomial.fit(rounds, spent, getattr(agent, "cost_degree", 1))
-    return float(cost(growing) + cost.deriv()(growing) * (horizon - growing))
+    # in units of the longest run, so that the columns are of one size
+    coefficients, _ = nnls((np.array(rounds)[:, None] / rounds[-1]) ** np.arange(degree + 1), spent)
+    cost = Polynomial(coefficients)
+    return float(cost(growing / rounds[-1]) + cost.deriv()(growing / rounds[-1]) * (horizon - growing) / rounds[-1])
 
 
 def _seconds(block: Block, rounds: int) -> float:
