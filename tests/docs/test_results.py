@@ -533,8 +533,8 @@ def test_readme_says_where_the_order_is_decided(published):
         **{("10,000", bandit, "LMCTS"): "ahead" for bandit in ("Quadratic", "Vector quadratic", "Neural")},
     }
     sentence = (
-        "Ensemble++ is ahead of LMCTS on Quadratic, Vector quadratic and Neural after 10,000 rounds, of Ensemble+ and Greedy on "
-        "Quadratic, at both horizons, and of EpiNet on Neural after 10,000; it is behind Ensemble+ and EpiNet on Vector "
+        "Ensemble++ is ahead of LMCTS on Quadratic, Vector quadratic and Neural after 10,000 rounds, of Ensemble+ and Greedy "
+        "on Quadratic, at both horizons, and of EpiNet on Neural after 10,000; it is behind Ensemble+ and EpiNet on Vector "
         "quadratic after 100,000; all else is undecided."
     )
     assert sentence in " ".join((ROOT / "README.md").read_text().split())
