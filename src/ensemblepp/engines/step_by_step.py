@@ -9,10 +9,12 @@ import numpy as np
 from ensemblepp.bandit import Agent, Environment
 from ensemblepp.engines import contract
 from ensemblepp.engines.fixed_policies import FixedPolicies
+from ensemblepp.engines.threads import one_thread
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stores_actions
 
 
+@one_thread()
 def play(
     agent: Agent,
     environment: Environment,

@@ -15,6 +15,7 @@ import torch
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines import contract
 from ensemblepp.engines.fixed_policies import FixedPolicies
+from ensemblepp.engines.threads import one_thread
 from ensemblepp.environments.pool import Pool
 from ensemblepp.storage.checkpoints import Checkpoint
 from ensemblepp.trajectory import Trajectory, stores_actions
@@ -116,6 +117,7 @@ class Run:
             self.stored.setdefault(name, []).append(values.ravel())
 
 
+@one_thread()
 def play(
     kind: type[Run],
     agent: NeuralAgent,
