@@ -150,8 +150,8 @@ def embedding(name: str, device: str, folder: Path) -> None:
     posts = texts(max(RATED, 2 * JOB))
     some = posts[:POSTS]
     ours, loop = Embedder(model, pooling, PADDED, device), Loop(model, pooling, device)
-    lengths = [len(ids) for ids in loop.tokenizer(some, truncation=True, max_length=PADDED)["input_ids"]]
-    print(f"{name} on {device}: {POSTS} posts, {np.mean(lengths):.1f} tokens on average, {TURNS} turns")
+    lengths = [len(ids) for ids in loop.tokenizer(posts, truncation=True, max_length=PADDED)["input_ids"]]
+    print(f"{name} on {device}: {POSTS} posts, {np.mean(lengths[:POSTS]):.1f} tokens on average, {TURNS} turns")
 
     kept: dict[str, np.ndarray] = {}
     seconds = in_turns({"ours": lambda: kept.update(ours=ours(some)), "loop": lambda: kept.update(loop=loop(some))}, device)
@@ -163,11 +163,10 @@ def embedding(name: str, device: str, folder: Path) -> None:
     weights = layers(loop.model)
     for count, taken in ((POSTS, seconds["ours"]), (RATED, in_turns({"ours": lambda: ours(posts[:RATED])}, device, 1)["ours"])):
         peak = products_peak(device)
-        lengths = [len(ids) for ids in loop.tokenizer(posts[:count], truncation=True, max_length=PADDED)["input_ids"]]
-        rate = work(weights, loop.model, lengths) / taken / 1e9
+        rate = work(weights, loop.model, lengths[:count]) / taken / 1e9
         print(
             f"E2  {count:,} posts: {rate:.0f} GFLOP/s of {peak:.0f}, without padding counted: {rate / peak:.0%} of a product's "
-            f"peak (>= 70 %); {sum(lengths) / computed(lengths, device):.0%} of the computed tokens are theirs"
+            f"peak (>= 70 %); {sum(lengths[:count]) / computed(lengths[:count], device):.0%} of the computed tokens are theirs"
         )
     print(f"E3  difference from the loop: {difference(kept['ours'], kept['loop']):.1e} of a vector's norm at most")
 

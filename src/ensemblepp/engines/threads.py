@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from importlib import import_module
 
 from threadpoolctl import ThreadpoolController
 
@@ -16,8 +17,6 @@ from threadpoolctl import ThreadpoolController
 def one_thread() -> Iterator[None]:
     """OpenBLAS with one thread, in a `with` statement or as a decorator of what plays rounds; then with as many as before."""
     # compiled products go to the copy that scipy brings, and that is found only where it is loaded
-    import scipy.linalg.cython_blas
-
-    del scipy
+    import_module("scipy.linalg.cython_blas")
     with ThreadpoolController().select(internal_api="openblas").limit(limits=1):
         yield

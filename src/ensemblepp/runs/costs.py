@@ -23,8 +23,8 @@ from ensemblepp.runs.machine import machine
 from ensemblepp.specification import Block
 from ensemblepp.storage.datasets import read_json, write_json
 
-#: Rounds of the short runs, beyond the warm-up of the neural agents, by the degree of the agent's cost: a bend shows late.
-ROUNDS = {1: (200, 300, 400), 2: (200, 400, 800)}
+#: Rounds of the short runs, beyond the warm-up of the neural agents; and of agents whose rounds get longer: a bend shows late.
+ROUNDS, LONGER = (200, 300, 400), (200, 400, 800)
 
 
 def estimate(config: Config, study: str, on_block: Callable[[str], None] = lambda name: None) -> str:
@@ -104,19 +104,21 @@ def block_seconds(block: Block) -> float:
     No coefficient is negative: what noise in the short runs says of their bend would be carried far.
     """
     horizon = block.spec["horizon"]
-    environment, agent = build(block.spec)
+    environment, agent = build(block.spec | {"device": "cpu"})
     degree = getattr(agent, "cost_degree", 1)
-    rounds = [min(count, horizon) for count in ROUNDS[degree]]
+    growing = min(horizon, environment.means.shape[-1]) if isinstance(environment, Pool) else horizon
+    # the short runs have their own
+    del environment, agent
+    rounds = [min(count, horizon) for count in (LONGER if degree > 1 else ROUNDS)]
     # compiling is no cost of a run
     _seconds(block, min(rounds[0], 10))
     spent = [_seconds(block, count) for count in rounds]
     if horizon <= rounds[-1]:
         return spent[-1]
-    growing = min(horizon, environment.means.shape[-1]) if isinstance(environment, Pool) else horizon
     # in units of the longest run, so that the columns are of one size
     coefficients, _ = nnls((np.array(rounds)[:, None] / rounds[-1]) ** np.arange(degree + 1), spent)
-    cost = Polynomial(coefficients)
-    return float(cost(growing / rounds[-1]) + cost.deriv()(growing / rounds[-1]) * (horizon - growing) / rounds[-1])
+    cost, unit = Polynomial(coefficients), rounds[-1]
+    return float(cost(growing / unit) + cost.deriv()(growing / unit) * (horizon - growing) / unit)
 
 
 def _seconds(block: Block, rounds: int) -> float:

@@ -67,6 +67,7 @@ def save() -> None:
         kept = {key: kept[key] for key in _asked}
     content = json.dumps(kept, separators=(",", ":")).encode()
     place = path()
+    # not by `storage.datasets`, which loads xarray in every plan
     partial = place.with_name(f"{leftovers.prefix(place.stem)}{uuid.uuid4().hex}")
     with contextlib.suppress(OSError):
         place.parent.mkdir(exist_ok=True)
@@ -76,7 +77,7 @@ def save() -> None:
             partial.replace(place)
         finally:
             partial.unlink(missing_ok=True)
-        for old in place.parent.glob(f"{place.name.split('.')[0]}.{sys.implementation.cache_tag}.*.json"):
+        for old in place.parent.glob(f"remembered.{sys.implementation.cache_tag}.*.json"):
             if old != place:
                 old.unlink(missing_ok=True)
     _is_new = False
