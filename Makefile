@@ -2,8 +2,8 @@
 #   make reproduce   every figure and table, and the report, at scale `quick` (SCALE=smoke or SCALE=paper for others)
 #   make test        the test suite, but for what the next line names
 #   make test-thorough    what takes longer, and CI runs, too: bits on other processors, compiled code in every order of
-#                    processes, every published figure, what each kind of edit plans, kills at random, and a real one-node
-#                    SLURM where its packages and root are there
+#                    processes, every published figure and verdict made again, what each kind of edit plans, damage to every
+#                    kind of file, kills at random, and a real one-node SLURM where its packages and root are there
 #   make browser     what the tests of the page need besides: Playwright and a Chromium without windows
 #   make report      the page and Snakemake's report of the results that exist
 #   make paper       the same as reproduce at the paper's scale (hours; the linear studies alone: make linear)

@@ -42,5 +42,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """A process more than there are processors: one waits for SLURM most of the time."""
-    return (os.cpu_count() or 1) + 1
+    """One per processor: what the suite waits for computes, too, and every process loads the libraries for itself."""
+    return os.cpu_count() or 1

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.thorough
 def test_no_damage_goes_unnoticed(mirror):
     """Twelve damages of every kind of file: each is refused by name, made anew or harmless, and the files whole are read."""
     command = [sys.executable, str(Path(__file__).with_name("corruption.py")), "--damages", "12", "--seed", "1"]

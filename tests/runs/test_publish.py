@@ -204,6 +204,7 @@ def test_a_published_study_is_outdated_where_its_values_are_no_longer_the_config
 STALE = "stale: run `python -m ensemblepp config --write` in the project's folder and commit what it writes"
 
 
+@pytest.mark.thorough
 def test_the_published_ledger_is_what_the_published_datasets_say(monkeypatch):
     """Anyone can decide the claims again without a run; numbers repeat to four digits on other processors."""
     monkeypatch.chdir(ROOT)

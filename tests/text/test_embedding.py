@@ -179,6 +179,7 @@ def test_acquired_twice_gives_equal_files(minilm, tmp_path):
     shutil.rmtree(tmp_path / "again")
 
 
+@pytest.mark.thorough
 def test_a_causal_model_out_of_a_quantised_file(tmp_path):
     """SmolLM2, whose 135 million weights take long to unpack, so that one test checks all of it."""
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -219,6 +219,7 @@ json.dump([[run.action.tolist(), run.regret.tolist()] for run in runs], sys.stdo
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not llvmlite.binding.get_host_cpu_features().get("avx2"), reason="this processor has other registers")
 def test_a_processor_with_narrower_registers_plays_the_same_runs():
     """Registers of 32 bytes, as without AVX-512: other panels and tiles; float64 agrees within 1e-6, mixed in its actions."""
