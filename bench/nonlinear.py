@@ -25,15 +25,20 @@ import torch
 from plain_torch import PlainEnsemblePlusPlus
 
 from ensemblepp.agents.neural.base import NeuralAgent
+from ensemblepp.agents.neural.dropout import Dropout
 from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.agents.neural.epinet import EpiNet
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.lmcts import LMCTS, squared_error_gradient
 from ensemblepp.agents.neural.lmcts_steps import langevin
+from ensemblepp.agents.neural.neural_linear import NeuralLinear
+from ensemblepp.agents.neural.neural_ts import NeuralTS
+from ensemblepp.agents.neural.neural_ucb import NeuralUCB
 from ensemblepp.engines.neural.compiled import CompiledRun
 from ensemblepp.engines.neural.epinet import EpiNetRun
 from ensemblepp.engines.neural.run import Run
+from ensemblepp.engines.neural.single_head import SingleHeadRun
 from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Neural, Quadratic
 from ensemblepp.environments.pool import Pool
@@ -261,6 +266,16 @@ def table() -> None:
         own = (microseconds(CompiledRun, agents[0], 1), microseconds(StackedRun, agents[1], 10, 100))
         print(f"      {name:<20}{own[0]:6.0f}{own[1]:9.0f}")
     print(f"      EpiNet, M = 8       {indexed:6.0f}{theirs:9.0f}")
+    for name, kind, own in (
+        ("NeuralUCB", NeuralUCB, {"ridge": 1.0, "exploration": 0.1}),
+        ("NeuralTS", NeuralTS, {"ridge": 1.0, "exploration": 0.1}),
+        ("NeuralLinear", NeuralLinear, {"prior_variance": 1.0, "noise": 0.1, "refresh": 100}),
+        ("dropout", Dropout, {"rate": 0.2}),
+    ):
+        # NeuralLinear's regression is done anew on all that the buffer holds
+        one, ten = (kind(range(seeds), **own, **shared | {"horizon": 10_000}) for seeds in (1, 10))
+        spent = microseconds(SingleHeadRun, one, 1), microseconds(StackedRun, ten, 10, 100)
+        print(f"      {name:<20}{spent[0]:6.0f}{spent[1]:9.0f}")
 
 
 def gpu() -> None:

@@ -8,14 +8,19 @@ import numpy as np
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.agents.neural.bootstrap import BootstrappedEnsemble
+from ensemblepp.agents.neural.dropout import Dropout
 from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
 from ensemblepp.agents.neural.ensemblepp import NeuralEnsemblePlusPlus
 from ensemblepp.agents.neural.epinet import EpiNet
 from ensemblepp.agents.neural.epsilon_greedy import EpsilonGreedy
 from ensemblepp.agents.neural.greedy import Greedy
+from ensemblepp.agents.neural.neural_linear import NeuralLinear
+from ensemblepp.agents.neural.neural_ts import NeuralTS
+from ensemblepp.agents.neural.neural_ucb import NeuralUCB
 from ensemblepp.engines.neural.compiled import CompiledRun
 from ensemblepp.engines.neural.epinet import EpiNetRun
 from ensemblepp.engines.neural.run import Run
+from ensemblepp.engines.neural.single_head import SingleHeadRun
 from ensemblepp.engines.neural.stacked import StackedRun
 from ensemblepp.environments.candidates import Neural, Quadratic
 from ensemblepp.environments.classification import onehot
@@ -29,10 +34,16 @@ SEEDS = (0, 1, 4)
 ENGINES: dict[str, type[Run]] = {"neural_compiled": CompiledRun, "neural_stacked": StackedRun}
 
 #: The engine of the compiled rounds of every class of agents that is not made of linear heads.
-OWN_ENGINES: dict[type[NeuralAgent], tuple[str, type[Run]]] = {EpiNet: ("epinet_compiled", EpiNetRun)}
+OWN_ENGINES: dict[type[NeuralAgent], tuple[str, type[Run]]] = {
+    EpiNet: ("epinet_compiled", EpiNetRun),
+    **dict.fromkeys((NeuralUCB, NeuralTS, NeuralLinear, Dropout), ("single_head_compiled", SingleHeadRun)),
+}
 
 #: The pool on which an agent with that loss plays.
 LOSSES = {"squared": "quadratic", "cross_entropy": "neural"}
+
+#: Agents that are fitted by squares alone.
+SQUARED = ("neural-ucb", "neural-ts", "neural-linear", "lmcts")
 
 #: A buffer that overflows soon, and a step size that lets 200 rounds matter.
 TRAINING = {
@@ -71,6 +82,11 @@ AGENTS: dict[str, tuple[type[NeuralAgent], dict]] = {
 OTHERS: dict[str, tuple[type[NeuralAgent], dict]] = {
     "epinet": (EpiNet, SCALES | {"ensemble_size": 3, "index_samples": 4, "double_softmax": False}),
     "epinet released": (EpiNet, SCALES | {"ensemble_size": 5, "index_samples": 2, "double_softmax": True}),
+    "neural-ucb": (NeuralUCB, {"ridge": 0.5, "exploration": 0.1}),
+    "neural-ts": (NeuralTS, {"ridge": 2.0, "exploration": 0.5}),
+    # anew now and then, and in rounds without a gradient step
+    "neural-linear": (NeuralLinear, {"prior_variance": 2.0, "noise": 0.3, "refresh": 7}),
+    "dropout": (Dropout, {"rate": 0.3}),
 }
 
 COMPILED = AGENTS | OTHERS
@@ -79,6 +95,11 @@ COMPILED = AGENTS | OTHERS
 def compiled(name: str) -> tuple[str, type[Run]]:
     """The engine of an agent's compiled rounds, and its kind of run."""
     return OWN_ENGINES.get(COMPILED[name][0], ("neural_compiled", CompiledRun))
+
+
+def losses(name: str) -> list[str]:
+    """What an agent can be fitted by."""
+    return [loss for loss in LOSSES if loss == "squared" or name not in SQUARED]
 
 
 def pool(kind: str, seeds: Sequence[int]) -> Pool:

@@ -15,11 +15,7 @@ import torch
 from linear_bandits import bandit, ensemble
 
 from ensemblepp.agents.linear.ucb import LinearUCB
-from ensemblepp.agents.neural.dropout import Dropout
 from ensemblepp.agents.neural.lmcts import LMCTS
-from ensemblepp.agents.neural.neural_linear import NeuralLinear
-from ensemblepp.agents.neural.neural_ts import NeuralTS
-from ensemblepp.agents.neural.neural_ucb import NeuralUCB
 from ensemblepp.engines.choice import simulate
 from ensemblepp.engines.neural.stacked import StackedRun
 
@@ -33,13 +29,7 @@ SHAPES = [(), (9, 8, 7), (50,), (64, 64)]
 TRAINING = {"hidden": (9, 8, 7), "gradient_steps": 2, "warm_up": 3, "buffer_capacity": 15}
 
 #: Agents that PyTorch alone plays.
-OTHERS = {
-    "dropout": (Dropout, {"rate": 0.3}),
-    "lmcts": (LMCTS, {"temperature": 0.01, "decay_every": 5, "learning_rate": 1e-4}),
-    "neural-linear": (NeuralLinear, {"prior_variance": 1.0, "noise": 0.1, "refresh": 10}),
-    "neural-ucb": (NeuralUCB, {"ridge": 1.0, "exploration": 0.5}),
-    "neural-ts": (NeuralTS, {"ridge": 1.0, "exploration": 0.5}),
-}
+OTHERS = {"lmcts": (LMCTS, {"temperature": 0.01, "decay_every": 5, "learning_rate": 1e-4})}
 
 #: What one run leaves by name, every entry with the seeds (or their chains, in order) first.
 Outcome = dict[str, np.ndarray]
@@ -94,7 +84,7 @@ def cases(which: str) -> Iterator[tuple[str, Callable[[Sequence[int]], Outcome]]
         return
     for name in (*pools.COMPILED, *(OTHERS if which == "torch" else ())):
         for kind in ("quadratic", "neural"):
-            if kind == "quadratic" or name not in ("lmcts", "neural-linear", "neural-ucb", "neural-ts"):
+            if kind == "quadratic" or name not in pools.SQUARED:
                 yield f"{name} {kind} {which}", neural(name, which, kind)
     for name in ("ensemble++ coordinate", "ensemble+", "bootstrap", *pools.OTHERS, *(OTHERS if which == "torch" else ())):
         for hidden in SHAPES:

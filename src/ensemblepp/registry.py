@@ -67,6 +67,7 @@ ENGINES = {
     "linear_batched": "ensemblepp.engines.linear.batched",
     "neural_compiled": "ensemblepp.engines.neural.compiled",
     "epinet_compiled": "ensemblepp.engines.neural.epinet",
+    "single_head_compiled": "ensemblepp.engines.neural.single_head",
     "neural_stacked": "ensemblepp.engines.neural.stacked",
 }
 

@@ -22,8 +22,7 @@ from ensemblepp.agents.linear.chains import LinearChains
 from ensemblepp.agents.linear.greedy import LinearGreedy
 from ensemblepp.agents.linear.ucb import LinearUCB
 from ensemblepp.agents.neural.greedy import Greedy
-from ensemblepp.agents.neural.neural_ts import NeuralTS
-from ensemblepp.agents.neural.neural_ucb import NeuralUCB
+from ensemblepp.agents.neural.lmcts import LMCTS
 from ensemblepp.bandit import AgentFamily
 from ensemblepp.config import agents as agent_models
 from ensemblepp.config import environments as environment_models
@@ -47,30 +46,27 @@ RULES = {
     ("neural", "pool"): ("neural_stacked", "neural_stacked"),
     ("linear_heads", "pool"): ("neural_compiled", "neural_stacked"),
     ("epinet", "pool"): ("epinet_compiled", "neural_stacked"),
+    ("single_head", "pool"): ("single_head_compiled", "neural_stacked"),
 }
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("environment", [None, "linear", "pool"])
-@pytest.mark.parametrize("agent", [None, *get_args(AgentFamily)])
+@pytest.mark.parametrize("agent", [None, *get_args(AgentFamily), "single_head"])
 def test_every_pair_of_families(agent, environment, device):
     expected = RULES.get((agent, environment), ("step_by_step", "step_by_step"))[device == "cuda"]
     assert engine_name(agent, environment, device) == expected
     assert expected in registry.ENGINES
 
 
-def test_epinet_is_compiled_where_it_plays_long_enough():
+@pytest.mark.parametrize(("name", "family"), [("epinet", "epinet"), ("neural-ts", "single_head"), ("dropout", "single_head")])
+def test_few_agents_kernels_are_compiled_where_they_play_long_enough(name, family):
     """Objects and families: 200 rounds in PyTorch, 201 compiled; what is made of linear heads is compiled at once."""
-    environment = pool("quadratic", SEEDS)
-    for horizon, expected in (
-        (1, "neural_stacked"),
-        (200, "neural_stacked"),
-        (201, "epinet_compiled"),
-        (None, "epinet_compiled"),
-    ):
-        assert engine_name("epinet", "pool", "cpu", horizon) == expected
-        assert choose(build("epinet", environment, 10), environment, horizon) == expected
-        assert engine_name("epinet", "pool", "cuda", horizon) == "neural_stacked"
+    environment, kernel = pool("quadratic", SEEDS), compiled(name)[0]
+    for horizon, expected in ((1, "neural_stacked"), (200, "neural_stacked"), (201, kernel), (None, kernel)):
+        assert engine_name(family, "pool", "cpu", horizon) == expected
+        assert choose(build(name, environment, 10), environment, horizon) == expected
+        assert engine_name(family, "pool", "cuda", horizon) == "neural_stacked"
     assert engine_name("linear_heads", "pool", "cpu", 1) == "neural_compiled"
 
 
@@ -111,12 +107,11 @@ def test_agents_with_compiled_rounds_are_compiled_on_a_cpu_and_stacked_on_a_gpu(
     assert choose(agent, bandit(SEEDS, 6, 20)) == choose(agent, Plain()) == "step_by_step"
 
 
-@pytest.mark.parametrize("kind", [NeuralUCB, NeuralTS])
-def test_other_neural_agents_are_stacked(kind):
-    """Whether they name their family or have it from the class that they derive from."""
+def test_other_neural_agents_are_stacked():
+    """They have their family from the class that they derive from."""
     settings = {"dimension": 6, "horizon": 10, "device": "cpu", "hidden": [], "learning_rate": 0.1, "batch_size": 2}
-    settings |= {"weight_decay": 0.0, "buffer_capacity": 5, "gradient_steps": 1, "warm_up": 0, "ridge": 1.0, "exploration": 0.1}
-    agent = kind(SEEDS, **settings)
+    settings |= {"weight_decay": 0.0, "buffer_capacity": 5, "gradient_steps": 1, "warm_up": 0}
+    agent = LMCTS(SEEDS, temperature=0.01, decay_every=5, **settings)
     assert choose(agent, pool("quadratic", SEEDS)) == "neural_stacked"
     assert choose(agent, bandit(SEEDS, 6, 20)) == choose(agent, Plain()) == "step_by_step"
     assert choose(on_gpu(agent), pool("quadratic", SEEDS)) == "neural_stacked"

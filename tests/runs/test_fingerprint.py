@@ -222,18 +222,15 @@ def test_what_runs_a_block_knows_no_agent_no_engine_no_environment_and_no_config
     assert not {name.split(".")[1] for name in others} & {"agents", "engines", "environments", "config"}
 
 
-@pytest.mark.parametrize(
-    "engine", ["step_by_step", "linear.compiled", "linear.batched", "neural.compiled", "neural.epinet", "neural.stacked"]
-)
+ENGINES = [path.removeprefix("ensemblepp.engines.") for path in registry.ENGINES.values()]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_no_engine_knows_what_runs_it_or_another_engine(engine):
     """It may know what agents of its family are derived from, and no agent."""
     modules = closure(f"ensemblepp.engines.{engine}")
     assert not {name.split(".")[1] for name in modules} & {"config", "runs", "specification"}
-    engines = {"ensemblepp.engines.step_by_step"} | {
-        f"ensemblepp.engines.{name}"
-        for name in ("linear.compiled", "linear.batched", "neural.compiled", "neural.epinet", "neural.stacked")
-    }
-    assert modules & engines == {f"ensemblepp.engines.{engine}"}
+    assert modules & set(registry.ENGINES.values()) == {f"ensemblepp.engines.{engine}"}
     assert not modules & {path.partition(":")[0] for path in registry.AGENTS.values()}
 
 

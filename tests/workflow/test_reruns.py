@@ -225,10 +225,11 @@ CODE: dict[str, Jobs] = {
     # which plays more rounds than there are here
     "engines/neural/epinet": engines("epinet_compiled"),
     "engines/neural/epinet_kernel": engines("epinet_compiled"),
-    "engines/neural/network": engines("neural_compiled", "epinet_compiled"),
-    "engines/neural/rows": engines("neural_compiled", "epinet_compiled"),
+    "engines/neural/single_head engines/neural/single_head_kernel": engines("single_head_compiled"),
+    "engines/neural/network": engines("neural_compiled", "epinet_compiled", "single_head_compiled"),
+    "engines/neural/rows": engines("neural_compiled", "epinet_compiled", "single_head_compiled"),
     "engines/neural/stacked": engines("neural_stacked"),
-    "engines/neural/run": engines("neural_compiled", "epinet_compiled", "neural_stacked"),
+    "engines/neural/run": engines("neural_compiled", "epinet_compiled", "single_head_compiled", "neural_stacked"),
     # agents: what some share, those that others are derived from, and all others in two halves
     "agents/linear/chains": agents(*LINEAR),
     "agents/linear/posterior": agents(*LINEAR, "linear_ucb"),
@@ -238,6 +239,7 @@ CODE: dict[str, Jobs] = {
     "agents/neural/member_heads": agents("ensembleplus", "bootstrap"),
     "agents/neural/greedy": agents("greedy", "epsilon_greedy"),
     "agents/neural/neural_ucb": agents("neural_ucb", "neural_ts"),
+    "agents/neural/single_head": agents("neural_ucb", "neural_ts", "neural_linear", "dropout"),
     "agents/linear/thompson_sampling agents/linear/rrls agents/linear/ucb agents/neural/epsilon_greedy "
     "agents/neural/ensembleplus agents/neural/lmcts agents/neural/neural_ts": agents(
         "linear_ts", "rrls", "linear_ucb", "epsilon_greedy", "ensembleplus", "lmcts", "neural_ts"

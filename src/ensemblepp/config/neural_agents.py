@@ -127,6 +127,7 @@ class LMCTSAgent(NeuralAgentModel):
 class NeuralUCBAgent(NeuralAgentModel):
     """NeuralUCB with a diagonal matrix of gradients."""
 
+    family: ClassVar[AgentFamily | None] = "single_head"
     ensemble: ClassVar[bool] = False
     kind: Literal["neural_ucb"]
     ridge: Positive = Field(1.0, description="lambda, the matrix at the start")
@@ -144,6 +145,7 @@ class NeuralTSAgent(NeuralUCBAgent):
 class NeuralLinearAgent(NeuralAgentModel):
     """NeuralLinear: Thompson sampling by Bayesian linear regression on the features that Greedy's network learns."""
 
+    family: ClassVar[AgentFamily | None] = "single_head"
     ensemble: ClassVar[bool] = False
     kind: Literal["neural_linear"]
     prior_variance: Positive = Field(1.0, description="variance of the regression's weights")
@@ -154,6 +156,7 @@ class NeuralLinearAgent(NeuralAgentModel):
 class DropoutAgent(LossModel):
     """MC dropout: the network's units are dropped at random when it acts as when it trains."""
 
+    family: ClassVar[AgentFamily | None] = "single_head"
     ensemble: ClassVar[bool] = False
     kind: Literal["dropout"]
     rate: Annotated[float, Field(gt=0, lt=1)] = Field(0.2, description="probability that a hidden unit is dropped")

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from ensemblepp.storage.checkpoints import Checkpoint
 
 #: Families of neural agents that have compiled rounds, and the engine that plays those.
-_COMPILED: dict[AgentFamily | None, str] = {"linear_heads": "neural_compiled", "epinet": "epinet_compiled"}
+_COMPILED: dict[AgentFamily | None, str] = {
+    "linear_heads": "neural_compiled",
+    "epinet": "epinet_compiled",
+    "single_head": "single_head_compiled",
+}
 
-
-#: Rounds that are too few for EpiNet's kernel, which nothing but EpiNet uses: it would be compiled, some ten seconds once for a
-#: machine, for less than it saves.
-SHORT = 200
+#: Families whose kernels few agents use, and rounds that are too few for those: they would be compiled, some ten seconds once
+#: for a machine, for less than that saves.
+_RARE, SHORT = ("epinet", "single_head"), 200
 
 
 def engine_name(
@@ -35,7 +38,7 @@ def engine_name(
         device: where the agent is.
         horizon: T; None: many rounds.
     """
-    if agent == "epinet" and horizon is not None and horizon <= SHORT:
+    if agent in _RARE and horizon is not None and horizon <= SHORT:
         agent = "neural"
     if agent == "linear" and environment == "linear":
         return "linear_compiled" if device == "cpu" else "linear_batched"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from neural_pools import COMPILED, LOSSES, SEEDS, build, compiled, pool
+from neural_pools import COMPILED, LOSSES, OTHERS, SEEDS, build, compiled, losses, pool
 
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines.choice import simulate
@@ -119,11 +119,23 @@ RUNS = [
     ("epinet", [], 1, 2),
     ("epinet released", [7], 3, 3),
     ("epinet released", [9, 8, 7], 1, 1),
+    ("neural-ucb", [16, 16], 3, 1),
+    ("neural-ucb", [], 1, 2),
+    ("neural-ts", [7], 1, 1),
+    ("neural-ts", [9, 8, 7], 3, 3),
+    ("neural-linear", [16, 16], 1, 2),
+    ("neural-linear", [], 3, 1),
+    ("dropout", [9, 8, 7], 3, 1),
+    ("dropout", [], 1, 1),
+    ("dropout", [7], 1, 4),
 ]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("name", "hidden", "gradient_steps", "update_every"), RUNS, ids=str)
+@pytest.mark.parametrize(
+    ("name", "hidden", "gradient_steps", "update_every", "loss"),
+    [(*run, loss) for run in RUNS for loss in losses(run[0])],
+    ids=str,
+)
 def test_runs_are_the_stacked_ones(name, hidden, gradient_steps, update_every, loss):
     """120 rounds, the buffer of 50 overflows: FIFO, minibatches, random numbers, Adam and the schedule are the same."""
     changes = {"hidden": hidden, "gradient_steps": gradient_steps, "update_every": update_every, "loss": loss}
@@ -136,7 +148,7 @@ def test_runs_are_the_stacked_ones(name, hidden, gradient_steps, update_every, l
 
 @pytest.mark.parametrize("kind", ["contextual", "one-hot"])
 @pytest.mark.parametrize(
-    "name", ["epsilon-greedy", "ensemble++ coordinate", "ensemble++ chains", "ensemble+", "bootstrap", "epinet"]
+    "name", ["epsilon-greedy", "ensemble++ coordinate", "ensemble++ chains", "ensemble+", "bootstrap", *OTHERS]
 )
 def test_runs_on_a_table_of_contexts_are_the_stacked_ones(name, kind):
     """The same on 3 fixed actions and one table for all seeds; the data's 270 rounds are used up."""

@@ -12,6 +12,7 @@ import torch
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
 from ensemblepp.agents.neural.products import layer as layer_of
+from ensemblepp.agents.neural.single_head import SingleHead
 from ensemblepp.randomness.draws import Uniforms
 from ensemblepp.randomness.streams import generator
 
@@ -30,6 +31,8 @@ class Dropout(NeuralAgent):
         rate: probability that a unit is dropped; the others are multiplied by 1 / (1 - rate).
         training: the keyword arguments of `NeuralAgent`.
     """
+
+    family = "single_head"
 
     def __init__(self, seeds: Sequence[int], *, dimension: int, rate: float, ensemble_size: int = 0, **training) -> None:
         super().__init__(seeds, dimension=dimension, **training)
@@ -72,3 +75,6 @@ class Dropout(NeuralAgent):
     def loss_of(self, features: torch.Tensor, reward: torch.Tensor, extra: torch.Tensor, step: int) -> torch.Tensor:
         hidden = self.thinned(features, self.now("dropped", step))
         return self.fitted(mlp.head_outputs(self.parameters["base"], hidden), reward).mean(dim=1)
+
+    def single_head(self) -> SingleHead:
+        return SingleHead(dropped=self._rate)

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
 from ensemblepp.agents.neural.products import multiply
+from ensemblepp.agents.neural.single_head import Regression, SingleHead
 from ensemblepp.randomness.draws import Normals
 from ensemblepp.randomness.streams import generator
 
@@ -41,6 +42,7 @@ class NeuralLinear(NeuralAgent):
         training: the keyword arguments of `NeuralAgent`.
     """
 
+    family = "single_head"
     # not every linear algebra library lets its factorisations be captured
     captures = False
 
@@ -93,6 +95,10 @@ class NeuralLinear(NeuralAgent):
             self._forget()
             for samples in self._buffer[:, : self.round].split(ROWS, dim=1):
                 self._add(samples[..., : self.dimension], samples[..., self.dimension])
+
+    def single_head(self) -> SingleHead:
+        settings = self._prior_variance, self._noise, self._refresh
+        return SingleHead(regression=Regression(self.precision, self.moment, *settings))
 
     def _factor(self) -> torch.Tensor:
         """L, (chains, width, width), with rows of the identity until it is filled."""

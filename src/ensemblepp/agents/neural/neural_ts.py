@@ -17,10 +17,16 @@ class NeuralTS(NeuralUCB):
         training: the keyword arguments of `NeuralUCB`.
     """
 
+    family = "single_head"
+    sampled = True
+
     def score(self, features: torch.Tensor) -> Scores:
         mean, deviation = self.judge(features)
-        if "reference" not in self.sources:
-            # how many numbers a round takes is not known before
-            self.sources["reference"] = Normals(self.seeds, "reference/actions", features.shape[1:2])
-            self.put("reference", self.sources["reference"](int(self._place) + self._left))
+        self.expect(features.shape[1])
         return Scores(mean + deviation * self.now("reference"), mean)
+
+    def expect(self, actions: int) -> None:
+        """Draw numbers for so many actions a round, which is not known before the first one."""
+        if "reference" not in self.sources:
+            self.sources["reference"] = Normals(self.seeds, "reference/actions", (actions,))
+            self.put("reference", self.sources["reference"](int(self._place) + self._left))

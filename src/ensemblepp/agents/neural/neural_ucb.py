@@ -23,6 +23,7 @@ from ensemblepp.agents.neural import mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
 from ensemblepp.agents.neural.products import layer as layer_of
 from ensemblepp.agents.neural.products import product
+from ensemblepp.agents.neural.single_head import Gradients, SingleHead
 from ensemblepp.randomness.streams import generator
 
 
@@ -38,6 +39,9 @@ class NeuralUCB(NeuralAgent):
         exploration: nu.
         training: the keyword arguments of `NeuralAgent`.
     """
+
+    family = "single_head"
+    sampled = False
 
     def __init__(
         self,
@@ -83,6 +87,9 @@ class NeuralUCB(NeuralAgent):
                 self.matrix[f"w{layer}"].add_(inputs[layer].mT * delta, alpha=1 / self.width)
                 self.matrix[f"b{layer}"].add_(delta, alpha=1 / self.width)
         super().observe(features, reward, item)
+
+    def single_head(self) -> SingleHead:
+        return SingleHead(gradients=Gradients(self.matrix, self._ridge, self._exploration, self.sampled))
 
     def _squares(self, features: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
         """What squared gradients are outer products of, for features (chains, rows, dimension).
