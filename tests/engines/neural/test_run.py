@@ -188,6 +188,9 @@ RESUMED = [
     ("bootstrap", "quadratic", {"update_every": 3}),
     ("epsilon-greedy", "contextual", {"hidden": [7]}),
     ("epinet", "neural", {"loss": "cross_entropy"}),
+    ("neural-ts", "quadratic", {"gradient_steps": 2}),
+    ("neural-linear", "contextual", {}),
+    ("dropout", "neural", {"loss": "cross_entropy"}),
 ]
 
 
