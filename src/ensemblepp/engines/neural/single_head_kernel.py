@@ -29,6 +29,14 @@ class Shape(NamedTuple):
     update_every: int
 
 
+class Layer(NamedTuple):
+    """One layer of the network, as a network of one layer: what `network.forward` asks of a `Shape`."""
+
+    widths: np.ndarray
+    weights: np.ndarray
+    biases: np.ndarray
+
+
 class Exploring(NamedTuple):
     """What decides beside the network's prediction. Of an agent that does without one, arrays are empty and numbers 0."""
 
@@ -257,18 +265,7 @@ def _thinned(shape, row, work, places, items, picked, uniforms, rate):
         fan_in = shape.widths[0]
         _thin(work[: rows * fan_in].reshape(rows, fan_in), uniforms, rate, scale)
     for layer in range(layers):
-        # one layer of the network, as a network of one layer
-        alone = Shape(
-            shape.widths[layer : layer + 2],
-            shape.weights[layer : layer + 1],
-            shape.biases[layer : layer + 1],
-            shape.base,
-            shape.classes,
-            shape.learning_rate,
-            shape.weight_decay,
-            shape.warm_up,
-            shape.update_every,
-        )
+        alone = Layer(shape.widths[layer : layer + 2], shape.weights[layer : layer + 1], shape.biases[layer : layer + 1])
         network.forward(alone, row, work, places[layer : layer + 2], items if layer == 0 else whole, picked)
         width = shape.widths[layer + 1]
         values = work[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
@@ -364,18 +361,15 @@ def play(shape, environment, draws, state, exploring, done, start, stop):
                 for i in range(actions):
                     wide = exploring.exploration * np.sqrt(scale * deviation[i])
                     value[i] += wide * draws.reference[chain, place, i] if sampled else wide
-            chosen = _best(mean)
             if dropping:
-                # the network without those units once more
-                network.gather_all(items, offers, work)
+                # once more, without those units; the features still lie there
                 units = draws.reference[chain, place].reshape(1, draws.reference.shape[2])
                 _thinned(shape, row, work, places, items, offers, units, exploring.rate)
                 scores = np.dot(hidden, theta)
                 for i in range(actions):
                     value[i] = scores[i, 0]
-            explores = _best(value) != chosen
-            chosen = _best(value)
-            noise = draws.noise[seed, place]
+            chosen, noise = _best(value), draws.noise[seed, place]
+            explores = chosen != _best(mean)
             slot = network.answer(environment, state, chain, clock, offers, chosen, means, best, noise, explores)
             if widened:
                 _see(shape, exploring.matrix[chain], work, places, items, offers[chosen], chosen, slopes, features)
