@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from plain_torch import PlainEnsemblePlusPlus
 
+from ensemblepp.agents.neural import columns
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.agents.neural.dropout import Dropout
 from ensemblepp.agents.neural.ensembleplus import EnsemblePlus
@@ -201,7 +202,8 @@ def langevin_step(rows: int = 300) -> tuple[float, float]:
     )
     count, total, predictions = (np.ones(shape, dtype=np.float32) for shape in (rows, rows, (rows, 1)))
     factors = np.float32(1e-6), np.float32(1), np.float32(0)
-    spent = cpu_seconds(lambda: langevin(widths, row, features, count, total, noise, *factors, predictions), 9) / len(noise)
+    items = columns.Items(features, np.empty((rows, 0), dtype=np.int32), 1)
+    spent = cpu_seconds(lambda: langevin(widths, row, items, count, total, noise, *factors, predictions), 9) / len(noise)
     # forward and by the weights, each a product of every layer; by the inputs, all but the first
     return spent * 1e6, 2 * rows * (3 * sum(products) - products[0])
 

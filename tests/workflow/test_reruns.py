@@ -235,6 +235,9 @@ CODE: dict[str, Jobs] = {
     "agents/linear/posterior": agents(*LINEAR, "linear_ucb"),
     "agents/linear/ensemble_sampling": agents("ensemble_sampling", "rrls"),
     "agents/neural/base": agents(*NEURAL),
+    # products by columns
+    "agents/neural/columns": agents("lmcts") | engines("neural_compiled", "epinet_compiled", "single_head_compiled"),
+    "agents/neural/lmcts_steps": agents("lmcts"),
     "agents/neural/linear_heads": agents(*HEADS),
     "agents/neural/member_heads": agents("ensembleplus", "bootstrap"),
     "agents/neural/greedy": agents("greedy", "epsilon_greedy"),

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from neural_pools import pool as small_pool
 from scipy import linalg
 
 from ensemblepp import registry
+from ensemblepp.agents.neural import columns
 from ensemblepp.agents.neural.greedy import Greedy
 from ensemblepp.agents.neural.lmcts import LMCTS, History, squared_error_gradient
 from ensemblepp.bandit import Choice
@@ -139,6 +141,50 @@ def test_history_by_hand():
     assert features[0, :, 0].tolist() == [5, 6, *range(70)]
     assert count[0, :, 0].tolist() == [2] + 71 * [1]
     assert total[0, :, 0].tolist() == [5, 2, *range(70)]
+
+
+def test_columns_of_a_history_by_hand():
+    """Two chains with at most two places each: as many as the longest row has, of tables that grow, until one has three."""
+
+    def add(first: list[float], second: list[float]) -> None:
+        keys = [tuple(first), tuple(second)]
+        history.add(keys, torch.tensor([first, second], dtype=torch.float32), torch.zeros(2))
+
+    history = History(2, 4, torch.device("cpu"), few=2)
+    assert history.columns.shape == (2, 64, 0)
+    add([0, 0, 5, 0], [0, 0, 0, 0])
+    assert history.columns[:, :2].tolist() == [[[2], [-1]], [[-1], [-1]]]
+    add([0, 0, 5, 0], [7, 0, 0, 6])
+    add([1, 0, 0, 0], [0, 2, 0, 0])
+    assert history.columns[:, :3].tolist() == [[[2, -1], [0, -1], [-1, -1]], [[-1, -1], [0, 3], [1, -1]]]
+    for place in range(70):
+        add([0, 0, 0, 1.0 + place], [7, 0, 0, 6])
+    assert history.columns.shape == (2, 128, 2)
+    assert history.columns[0, :72].tolist() == [[2, -1], [0, -1], *70 * [[3, -1]]]
+    add([1, 2, 3, 0], [7, 0, 0, 6])
+    assert history.columns.shape == (2, 128, 0)
+    # they are not known of the rows before, so that one short row does not bring them back
+    add([0, 8, 0, 0], [7, 0, 0, 6])
+    assert history.columns.shape == (2, 128, 0)
+
+
+@pytest.mark.parametrize("hidden", [(16, 8), (16,)])
+def test_by_columns_is_as_by_whole_rows(hidden, monkeypatch):
+    """On a table of which 3 of 36 features are not 0: the same choices, and parameters within 1e-5."""
+
+    def play(sparse: bool) -> tuple[LMCTS, np.ndarray]:
+        monkeypatch.setattr(columns, "SPARSE", 4 if sparse else 100)
+        environment = small_pool("one-hot", (0, 1, 2))
+        agent = build(hidden=hidden, dimension=36, learning_rate=1e-3)
+        assert agent.dimension == environment.dimension
+        return agent, simulate(environment, agent, 60).action
+
+    (by_columns, found), (whole, expected) = play(True), play(False)
+    assert by_columns.history.columns.shape[2] == 3
+    assert whole.history.columns.shape[2] == 0
+    np.testing.assert_array_equal(found, expected)
+    assert_near(by_columns, whole)
+    assert build((0,), ()).history.columns.shape[2] == 0
 
 
 def test_folded_equals_unfolded():

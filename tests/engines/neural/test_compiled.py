@@ -11,7 +11,6 @@ from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines.choice import simulate
 from ensemblepp.engines.neural import rows
 from ensemblepp.engines.neural.compiled import CompiledRun
-from ensemblepp.engines.neural.rows import columns
 from ensemblepp.trajectory import Trajectory
 
 torch.set_num_threads(1)
@@ -165,12 +164,6 @@ def test_the_first_layer_takes_rows_by_their_columns_where_few_are_not_0():
     assert of("one-hot", [16]).shape == (1, 90, 3)
     # of 12 features of a context 4 are not 0; without a layer there is none that could
     assert of("contextual", [16]).shape == of("one-hot", []).shape == (1, 0, 0)
-
-
-def test_columns_of_a_table():
-    table = np.array([[[0, 2, 0, -1, 0], [0, 0, 0, 0, 0]], [[0, 0, 0, 0, np.nan], [0, 0, 0, 0, 7]]], dtype=np.float32)
-    assert columns(table, 2).tolist() == [[[1, 3], [-1, -1]], [[4, -1], [4, -1]]]
-    assert columns(table, 1).shape == (2, 0, 0)
 
 
 @pytest.mark.parametrize("listed", [True, False])

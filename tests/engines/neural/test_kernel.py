@@ -8,6 +8,7 @@ import pytest
 import torch
 from neural_pools import COMPILED, LOSSES, SEEDS, build, compiled, losses, play, pool
 
+from ensemblepp.compilation import arithmetic
 from ensemblepp.engines.neural import network
 from ensemblepp.engines.neural.stacked import StackedRun
 
@@ -72,7 +73,7 @@ def test_weight_decay_is_lambda_over_the_samples_in_the_buffer():
         np.testing.assert_allclose(decayed[parameter] - plain[parameter], 2 * value.detach(), rtol=1e-4, atol=1e-5)
 
 
-@numba.njit(**network.OPTIONS)
+@numba.njit(**arithmetic.OPTIONS)
 def logistic(values, sigmoid, softplus):
     """A loop over many at once, which is vector code."""
     for n in range(len(values)):

@@ -22,7 +22,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 import torch
 
-from ensemblepp.agents.neural import mlp
+from ensemblepp.agents.neural import columns, mlp
 from ensemblepp.agents.neural.base import NeuralAgent, Scores
 from ensemblepp.agents.neural.lmcts_steps import langevin
 from ensemblepp.agents.neural.products import layer, layer_gradient, multiply
@@ -63,7 +63,9 @@ class LMCTS(NeuralAgent):
         super().__init__(seeds, dimension=dimension, horizon=horizon, **training)
         self._decay_every = decay_every
         self._noise_scale = math.sqrt(2 * temperature * dimension * math.log(horizon) / self.learning_rate)
-        self.history = History(self.stack, dimension, self.device)
+        # by columns on a CPU alone, and only where a layer is there that can take them
+        few = dimension // columns.SPARSE if self.hidden and self.device.type == "cpu" else 0
+        self.history = History(self.stack, dimension, self.device, few)
         # there are no minibatches
         self.sources.clear()
         # drawn when it is due, as 64 rounds of it would be 140 MB a seed; by torch, in a third of numpy's time
@@ -106,9 +108,10 @@ class LMCTS(NeuralAgent):
             noise, keep = self._draw(part, steps), 1 - rate * self.weight_decay
             if self.device.type == "cpu":
                 predictions = torch.empty_like(counts)
-                own = (tensor[0].numpy() for tensor in (row.detach(), features, counts[..., 0], totals[..., 0], noise))
+                items = columns.Items(features[0].numpy(), self.history.columns[first, : features.shape[1]], 1)
+                own = (tensor[0].numpy() for tensor in (counts[..., 0], totals[..., 0], noise))
                 factors = (np.float32(factor) for factor in (rate, keep, rate * self._noise_scale))
-                langevin(self._widths, *own, *factors, predictions[0].numpy())
+                langevin(self._widths, row[0].detach().numpy(), items, *own, *factors, predictions[0].numpy())
             else:
                 tensors, slopes = self._split(row), self._split(slope)
                 for step in range(steps):
@@ -145,15 +148,19 @@ class History:
         chains: how many chains.
         dimension: entries of an action's features.
         device: where the tables are.
+        few: with at most so many features of every action not 0, `columns` says which.
     """
 
-    def __init__(self, chains: int, dimension: int, device: torch.device) -> None:
+    def __init__(self, chains: int, dimension: int, device: torch.device, few: int = 0) -> None:
         self._row_of: list[dict[Hashable, int]] = [{} for _ in range(chains)]
         self._chain = torch.arange(chains, device=device)
         self._features = torch.zeros(chains, 64, dimension, device=device)
         # number and sum of an action's rewards; in float32 a sum of thousands would lose digits
         self._count, self._total = (torch.zeros(chains, 64, 1, dtype=torch.float64, device=device) for _ in range(2))
         self._square = torch.zeros(chains, 1, dtype=torch.float64, device=device)
+        self._few = few
+        #: Where an action's features are not 0: (chains, at least as many rows as there are, K) as `columns.filled` has it.
+        self.columns = np.full((chains, 64, 0), -1, dtype=np.int32)
 
     def add(self, keys: Iterable[Hashable], features: torch.Tensor, reward: torch.Tensor) -> None:
         """Add a reward to every chain, (chains,), of actions with features (chains, d); equal keys say equal actions."""
@@ -162,12 +169,24 @@ class History:
             for name in ("_features", "_count", "_total"):
                 table = getattr(self, name)
                 setattr(self, name, torch.cat([table, torch.zeros_like(table)], dim=1))
+            self.columns = np.concatenate([self.columns, np.full_like(self.columns, -1)], axis=1)
         at = self._chain, torch.tensor(rows, device=self._chain.device)
         reward = reward[:, None].to(torch.float64)
         self._features[at] = features
         self._count[at] += 1
         self._total[at] += reward
         self._square += reward.square()
+        if self._few > 0:
+            self._add_columns(rows, columns.filled(features.numpy()[:, None], self._few))
+
+    def _add_columns(self, rows: list[int], found: np.ndarray) -> None:
+        """Add those of an action for every chain, (chains, 1, K), or (chains, 0, 0) if there are too many of them."""
+        if found.shape[1] == 0:
+            self._few, self.columns = 0, self.columns[..., :0]
+            return
+        missing = max(found.shape[2] - self.columns.shape[2], 0)
+        self.columns = np.pad(self.columns, ((0, 0), (0, 0), (0, missing)), constant_values=-1)
+        self.columns[np.arange(len(rows)), rows, : found.shape[2]] = found[:, 0]
 
     def rows(self, part: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Some chains' features (chains, rows, d), counts and sums of rewards (chains, rows, 1), sum of squares (chains, 1).

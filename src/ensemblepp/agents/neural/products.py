@@ -14,10 +14,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ensemblepp.compilation.arithmetic import OPTIONS
 from ensemblepp.compilation.compiled import compiled
-
-_OPTIONS = {"no_cfunc_wrapper": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-
 
 # ------------------------------------------------------------------------------------------------------------- products
 
@@ -164,25 +162,25 @@ def _array(values: torch.Tensor) -> np.ndarray:
     return (values.detach() if values.requires_grad else values).contiguous().numpy()
 
 
-@compiled(**_OPTIONS)
+@compiled(**OPTIONS)
 def _plain_plain(left, right, out):
     for chain in range(len(out)):
         np.dot(left[chain], right[chain], out[chain])
 
 
-@compiled(**_OPTIONS)
+@compiled(**OPTIONS)
 def _plain_turned(left, right, out):
     for chain in range(len(out)):
         np.dot(left[chain], right[chain].T, out[chain])
 
 
-@compiled(**_OPTIONS)
+@compiled(**OPTIONS)
 def _turned_plain(left, right, out):
     for chain in range(len(out)):
         np.dot(left[chain].T, right[chain], out[chain])
 
 
-@compiled(**_OPTIONS)
+@compiled(**OPTIONS)
 def _turned_turned(left, right, out):
     for chain in range(len(out)):
         np.dot(left[chain].T, right[chain].T, out[chain])
@@ -196,7 +194,7 @@ _TURNED = {
 }
 
 
-@compiled(**_OPTIONS)
+@compiled(**OPTIONS)
 def _layer(inputs, weight, bias, outputs):
     _, rows, width = outputs.shape
     for chain in range(len(outputs)):
@@ -209,7 +207,7 @@ def _layer(inputs, weight, bias, outputs):
                 out[i, j] = np.float32(0) if value <= np.float32(0) else value
 
 
-@compiled(**_OPTIONS)
+@compiled(**OPTIONS)
 def _layer_back(inputs, weight, outputs, slope, by_inputs, by_weight, by_bias):
     _, rows, width = outputs.shape
     masked = np.empty((rows, width), dtype=np.float32)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from ensemblepp.compilation import arithmetic
 from ensemblepp.compilation.compiled import compiled
 from ensemblepp.engines.neural import network
 
@@ -54,7 +54,7 @@ class Draws(NamedTuple):
     offsets: np.ndarray  #: (chains, rounds from the first that is played, actions, M classes): the prior
 
 
-@network.inner
+@arithmetic.inner
 def _read(shape, acting, values, j):
     """Number j of what acts, or of what is fitted, where `values` has all classes: `EpiNet._acting` and `EpiNet._fitted`."""
     if shape.classes == 1:
@@ -64,7 +64,7 @@ def _read(shape, acting, values, j):
     return values[2 * j + 1] - values[2 * j]
 
 
-@network.inner
+@arithmetic.inner
 def _write(shape, change, j, slope):
     """The derivative by number j of what is fitted, as those of all classes."""
     if shape.classes == 1:
@@ -74,7 +74,7 @@ def _write(shape, change, j, slope):
         change[2 * j] = -slope
 
 
-@network.inner
+@arithmetic.inner
 def _rowwise(shape, row, acting, features, hidden):
     """What does not depend on the index, (rows, U + 1): the epinet's first layer, and the base network's output."""
     dimension, width, units = features.shape[1], hidden.shape[1], shape.units
@@ -94,7 +94,7 @@ def _rowwise(shape, row, acting, features, hidden):
     return found
 
 
-@network.inner
+@arithmetic.inner
 def _choose(shape, row, features, hidden, zeta, offsets):
     """(chosen action, whether it is not the best by the base network)."""
     units, members, scale = shape.units, shape.members, shape.posterior_scale
@@ -130,14 +130,14 @@ def _choose(shape, row, features, hidden, zeta, offsets):
     return best, best != best_mean
 
 
-@network.inner
+@arithmetic.inner
 def _clear(values):
     for i in range(values.shape[0]):
         for n in range(values.shape[1]):
             values[i, n] = np.float32(0)
 
 
-@network.inner
+@arithmetic.inner
 def _combine(weights, inputs, outputs):
     """outputs[j] += sum_k weights[k, j] inputs[k] of rows, four k at a time."""
     count = len(weights)
@@ -154,8 +154,7 @@ def _combine(weights, inputs, outputs):
                 out[n] += a * p[n]
 
 
-# sums in any order, so that they are vector code: the same order for every chain, since it is the same code
-@numba.njit(**network.OPTIONS | {"fastmath": {"contract", "reassoc"}})
+@arithmetic.reordered
 def _correlate(left, right, sums):
     """sums[k, j] += <left[k], right[j]> of rows, four j at a time."""
     count = len(right)
@@ -181,7 +180,7 @@ def _correlate(left, right, sums):
             sums[k, j] += a
 
 
-@network.inner
+@arithmetic.inner
 def _loss(shape, value, reward, share, losses, slope):
     """Add every row's loss to `losses`, and write the derivatives of the mean by `value` to `slope`."""
     if shape.classes == 1:
@@ -200,7 +199,7 @@ def _loss(shape, value, reward, share, losses, slope):
         slope[n] = share * inward * (network.sigmoid(logit) - reward[n])
 
 
-@network.inner
+@arithmetic.inner
 def _gradient(shape, row, features, hidden, zeta, extra, reward, change, delta):
     """Write derivatives of a minibatch's mean loss to `change`, those by the trunk's outputs to `delta`; returns that loss.
 
@@ -316,7 +315,7 @@ def _gradient(shape, row, features, hidden, zeta, extra, reward, change, delta):
     return loss * share
 
 
-@compiled(**network.OPTIONS)
+@compiled(**arithmetic.OPTIONS)
 def play(shape, environment, draws, state, done, start):
     """Play for every chain the rounds of `draws` from `start` to the last of its `offsets`, after `done` earlier ones."""
     chains, _, steps, batch = draws.minibatch.shape

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensemblepp.compilation import arithmetic
 from ensemblepp.compilation.compiled import compiled
 from ensemblepp.engines.neural import network
 
@@ -52,7 +53,7 @@ class Draws(NamedTuple):
     wander: np.ndarray  #: (chains, rounds, 2), or empty
 
 
-@network.inner
+@arithmetic.inner
 def _head_matrix(shape, row, prior, matrix):
     """Base head and scaled heads with their priors side by side, (width, columns)."""
     width = matrix.shape[0]
@@ -68,7 +69,7 @@ def _head_matrix(shape, row, prior, matrix):
             matrix[i, first + j] = shape.posterior_scale * row[shape.heads + i * columns + j] + prior[i, j]
 
 
-@network.inner
+@arithmetic.inner
 def _add_bias(shape, row, outputs):
     """The members' biases, for agents without a base head."""
     if shape.bias >= 0:
@@ -77,7 +78,7 @@ def _add_bias(shape, row, outputs):
                 outputs[i, j] += shape.posterior_scale * row[shape.bias + j]
 
 
-@network.inner
+@arithmetic.inner
 def _based_logits_gradient(outputs, reward, directions, gradient):
     """`_based_gradient` of two logits."""
     rows, (count, members) = len(outputs), directions.shape
@@ -121,7 +122,7 @@ def _based_logits_gradient(outputs, reward, directions, gradient):
     return loss * share
 
 
-@network.inner
+@arithmetic.inner
 def _based_gradient(shape, outputs, reward, extra, directions, gradient):
     """Derivatives of the mean loss by the outputs of base head and members (`agents.neural.ensemblepp`); returns that loss."""
     rows, members, count = outputs.shape[0], shape.members, directions.shape[0]
@@ -154,7 +155,7 @@ def _based_gradient(shape, outputs, reward, extra, directions, gradient):
     return loss * share
 
 
-@network.inner
+@arithmetic.inner
 def _members_gradient(shape, outputs, reward, extra, gradient):
     """The same for members that are fitted to the rewards (`agents.neural.member_heads`)."""
     rows, members = outputs.shape[0], shape.members
@@ -181,7 +182,7 @@ def _members_gradient(shape, outputs, reward, extra, gradient):
     return loss * share
 
 
-@network.inner
+@arithmetic.inner
 def _back(shape, row, work, places, items, picked, matrix, gradient, delta, other, change):
     """Write the loss's derivatives by all parameters to `change`, from those by the outputs; `delta` and `other` are room."""
     layers, width, rows = len(shape.weights), shape.widths[-1], len(picked)
@@ -216,7 +217,7 @@ def _back(shape, row, work, places, items, picked, matrix, gradient, delta, othe
     network.trunk_back(shape, row, work, places, items, picked, delta, other, change)
 
 
-@network.inner
+@arithmetic.inner
 def _choose(shape, outputs, mixing, wander):
     """(chosen action, whether it is not the best by the mean)."""
     actions, classes, members = outputs.shape[0], shape.classes, shape.members
@@ -245,7 +246,7 @@ def _choose(shape, outputs, mixing, wander):
     return best, best != best_mean
 
 
-@compiled(**network.OPTIONS)
+@compiled(**arithmetic.OPTIONS)
 def play(shape, environment, draws, state, done):
     """Play all rounds of `draws` for every chain, after `done` earlier ones."""
     chains, rounds, steps, batch = draws.minibatch.shape

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-OPTIONS = {"no_cfunc_wrapper": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-
-#: For functions that compiled code calls.
-inner = numba.njit(**OPTIONS)
+from ensemblepp.agents.neural import columns
+from ensemblepp.agents.neural.columns import Items
+from ensemblepp.compilation.arithmetic import inner
 
 _FARTHEST, _LOG2_E, _ROUNDING = np.float32(-88), np.float32(1 / math.log(2)), np.float32(1.5 * 2**23)
 #: ln 2 as one of few digits, whose small multiples are exact, and the rest.
@@ -32,14 +30,6 @@ class Environment(NamedTuple):
     table_of: np.ndarray  #: (chains,) which table is whose
     means_of: np.ndarray  #: (chains,) the same of the means
     bernoulli: bool
-
-
-class Items(NamedTuple):
-    """The items that one chain may be offered: `Environment` without the other tables."""
-
-    table: np.ndarray
-    columns: np.ndarray
-    blocks: int
 
 
 class Progress(NamedTuple):
@@ -145,41 +135,6 @@ def room(shape, rows):
 
 
 @inner
-def _product(items, picked, weight, outputs):
-    """outputs = features @ weight, of items by their columns alone."""
-    width, most = items.table.shape[1], items.columns.shape[1]
-    for i in range(len(outputs)):
-        first, of = picked[i] % items.blocks * width, picked[i] // items.blocks
-        for j in range(weight.shape[1]):
-            outputs[i, j] = np.float32(0)
-        for k in range(most):
-            column = items.columns[of, k]
-            if column < 0:
-                break
-            value = items.table[of, column]
-            for j in range(weight.shape[1]):
-                outputs[i, j] += value * weight[first + column, j]
-
-
-@inner
-def _product_back(items, picked, above, into):
-    """into = features.T @ above, of items by their columns alone."""
-    width, most = items.table.shape[1], items.columns.shape[1]
-    for r in range(into.shape[0]):
-        for j in range(into.shape[1]):
-            into[r, j] = np.float32(0)
-    for i in range(len(above)):
-        first, of = picked[i] % items.blocks * width, picked[i] // items.blocks
-        for k in range(most):
-            column = items.columns[of, k]
-            if column < 0:
-                break
-            value = items.table[of, column]
-            for j in range(into.shape[1]):
-                into[first + column, j] += value * above[i, j]
-
-
-@inner
 def forward(shape, row, work, places, items, picked):
     """Activations of all layers for the items `picked`, whose features lie at places[0] of `work` unless they are taken by
     their columns; ReLU after every layer."""
@@ -191,7 +146,7 @@ def forward(shape, row, work, places, items, picked):
         inputs = work[places[layer] : places[layer] + rows * fan_in].reshape(rows, fan_in)
         outputs = work[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
         if layer == 0 and items.columns.shape[1] > 0:
-            _product(items, picked, weight, outputs)
+            columns.product(items, picked, weight, False, outputs)
         else:
             np.dot(inputs, weight, outputs)
         for i in range(rows):
@@ -216,7 +171,7 @@ def trunk_back(shape, row, work, places, items, picked, delta, other, change):
                 bias[j] += above[i, j]
         into = change[shape.weights[layer] : shape.weights[layer] + fan_in * wide].reshape(fan_in, wide)
         if layer == 0 and items.columns.shape[1] > 0:
-            _product_back(items, picked, above, into)
+            columns.product_back(items, picked, above, into)
         else:
             np.dot(inputs.T, above, into)
         if layer > 0:

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from ensemblepp.agents.neural import columns
 from ensemblepp.agents.neural.base import NeuralAgent
 from ensemblepp.engines.neural import network, run
 from ensemblepp.environments.pool import Pool
-
-#: The first layer takes items by their columns where at most one in so many features is not 0.
-SPARSE = 4
 
 #: A frozen network is taken once of every item, and not whenever one is offered, where a chain keeps at most so many numbers.
 LISTED = 2**20
@@ -41,8 +39,8 @@ class RowsRun(run.Run):
         self._item = np.zeros((chains, capacity), dtype=np.int32)
         self._rewards = np.zeros((chains, capacity), dtype=np.float32)
         self._extra = np.zeros((chains, capacity, agent.extra_width), dtype=np.float32)
-        few = agent.dimension // SPARSE if self.by_columns and agent.hidden else 0
-        self._columns = columns(environment.table, few)
+        few = agent.dimension // columns.SPARSE if self.by_columns and agent.hidden else 0
+        self._columns = columns.filled(environment.table, few)
         self._of_items: np.ndarray | None = None
 
     def put(self, offers: np.ndarray, noise: np.ndarray) -> None:
@@ -115,17 +113,3 @@ class RowsRun(run.Run):
     def __getstate__(self) -> dict[str, Any]:
         # found again when it is asked for
         return self.__dict__ | {"_of_items": None}
-
-
-def columns(table: np.ndarray, few: int) -> np.ndarray:
-    """Where the rows of (tables, rows, width) are not 0, (tables, rows, K) int32 with -1 after the last.
-
-    K is 0, and so is the number of rows, where a row has more than `few` such places.
-    """
-    filled = table != 0
-    most = int(filled.sum(axis=-1).max(initial=0))
-    if most > few:
-        return np.empty((len(table), 0, 0), dtype=np.int32)
-    # those that are filled first, in order
-    places = np.argsort(~filled, axis=-1, kind="stable")[..., :most].astype(np.int32)
-    return np.where(np.take_along_axis(filled, places, axis=-1), places, np.int32(-1))

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensemblepp.agents.neural import columns
+from ensemblepp.compilation import arithmetic
 from ensemblepp.compilation.compiled import compiled
 from ensemblepp.engines.neural import network
 
@@ -65,7 +67,7 @@ class Draws(NamedTuple):
 # ------------------------------------------------------------------------------------------------------------- gradients
 
 
-@network.inner
+@arithmetic.inner
 def _slopes(shape, row, work, places, rows, slopes):
     """Derivatives of f by the outputs of every layer before its ReLU, into `slopes`, which is laid out as `work` is."""
     layers = len(shape.weights)
@@ -74,9 +76,10 @@ def _slopes(shape, row, work, places, rows, slopes):
         outputs = work[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
         own = slopes[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
         if layer == layers - 1:
+            head = row[shape.base : shape.base + width]
             for i in range(rows):
                 for j in range(width):
-                    own[i, j] = row[shape.base + j]
+                    own[i, j] = head[j]
         else:
             above = shape.widths[layer + 2]
             weight = row[shape.weights[layer + 1] : shape.weights[layer + 1] + width * above].reshape(width, above)
@@ -86,24 +89,18 @@ def _slopes(shape, row, work, places, rows, slopes):
                 own[i, j] = own[i, j] if outputs[i, j] > np.float32(0) else np.float32(0)
 
 
-@network.inner
-def _squares_by(items, picked, inverse, outputs):
-    """outputs = features^2 @ inverse, of items by their columns alone."""
-    width, most = items.table.shape[1], items.columns.shape[1]
-    for i in range(len(outputs)):
-        first, of = picked[i] % items.blocks * width, picked[i] // items.blocks
-        for j in range(outputs.shape[1]):
-            outputs[i, j] = np.float32(0)
-        for k in range(most):
-            column = items.columns[of, k]
-            if column < 0:
-                break
-            square = items.table[of, column] * items.table[of, column]
-            for j in range(outputs.shape[1]):
-                outputs[i, j] += square * inverse[first + column, j]
+@arithmetic.reordered
+def _add_squares(values, weights, sums):
+    """sums[i] += sum_j weights[i, j] values[i, j]^2; one row of weights is every row's."""
+    for i in range(len(values)):
+        own, by = values[i], weights[i] if len(weights) > 1 else weights[0]
+        total = np.float32(0)
+        for j in range(len(own)):
+            total += by[j] * (own[j] * own[j])
+        sums[i] += total
 
 
-@network.inner
+@arithmetic.inner
 def _deviations(shape, row, matrix, work, places, items, picked, slopes, inverse, room, other, found):
     """g^T U^-1 g of every item of `picked`, whose activations lie in `work`: `NeuralUCB.judge`. `room` and `other` are room."""
     rows, layers, last = len(picked), len(shape.weights), shape.widths[-1]
@@ -113,26 +110,27 @@ def _deviations(shape, row, matrix, work, places, items, picked, slopes, inverse
     hidden = work[places[layers] : places[layers] + rows * last].reshape(rows, last)
     for i in range(rows):
         found[i] = np.float32(0)
-        for j in range(last):
-            found[i] += hidden[i, j] * hidden[i, j] * inverse[shape.base + j]
+    _add_squares(hidden, inverse[shape.base : shape.base + last].reshape(1, last), found)
     for layer in range(layers):
         fan_in, width = shape.widths[layer], shape.widths[layer + 1]
         by_weight = inverse[shape.weights[layer] : shape.weights[layer] + fan_in * width].reshape(fan_in, width)
         inner = room[: rows * width].reshape(rows, width)
         if layer == 0 and items.columns.shape[1] > 0:
-            _squares_by(items, picked, by_weight, inner)
+            columns.product(items, picked, by_weight, True, inner)
         else:
-            squares = other[: rows * fan_in]
+            inputs, squares = work[places[layer] : places[layer] + rows * fan_in], other[: rows * fan_in]
             for p in range(rows * fan_in):
-                squares[p] = work[places[layer] + p] * work[places[layer] + p]
+                squares[p] = inputs[p] * inputs[p]
             np.dot(squares.reshape(rows, fan_in), by_weight, inner)
         own = slopes[places[layer + 1] : places[layer + 1] + rows * width].reshape(rows, width)
+        by_bias = inverse[shape.biases[layer] : shape.biases[layer] + width]
         for i in range(rows):
             for j in range(width):
-                found[i] += (inner[i, j] + inverse[shape.biases[layer] + j]) * (own[i, j] * own[i, j])
+                inner[i, j] += by_bias[j]
+        _add_squares(own, inner, found)
 
 
-@network.inner
+@arithmetic.inner
 def _see(shape, matrix, work, places, items, item, place, slopes, features):
     """Add to U the gradient of the item that was chosen, number `place` of those in `work`: `NeuralUCB.observe`."""
     layers, last = len(shape.weights), shape.widths[-1]
@@ -162,7 +160,7 @@ def _see(shape, matrix, work, places, items, item, place, slopes, features):
 # ------------------------------------------------------------------------------------------------------------ regression
 
 
-@network.inner
+@arithmetic.inner
 def _forget(exploring, chain):
     """Go back to the prior."""
     precision, moment = exploring.precision[chain], exploring.moment[chain]
@@ -172,7 +170,7 @@ def _forget(exploring, chain):
             precision[i, j] = exploring.prior if i == j else 0.0
 
 
-@network.inner
+@arithmetic.inner
 def _add(exploring, chain, hidden, rewards):
     """Add samples, (rows, width) and (rows,), to the regression."""
     precision, moment = exploring.precision[chain], exploring.moment[chain]
@@ -193,7 +191,7 @@ def _add(exploring, chain, hidden, rewards):
         moment[j] += exploring.weight * sums[j]
 
 
-@network.inner
+@arithmetic.inner
 def _regress(exploring, chain, normals, factor, sampled, mean):
     """The mean of the regression's weights, and a sample of them, float32 each: `NeuralLinear.score`.
 
@@ -229,7 +227,7 @@ def _regress(exploring, chain, normals, factor, sampled, mean):
         sampled[i], mean[i] = solved[0, i], solved[1, i]
 
 
-@network.inner
+@arithmetic.inner
 def _refresh(shape, row, exploring, chain, state, stored, work, places, items, most):
     """Do the regression anew, on the buffer, with the present features: `NeuralLinear.end_round`."""
     layers, width = len(shape.weights), shape.widths[-1]
@@ -246,7 +244,7 @@ def _refresh(shape, row, exploring, chain, state, stored, work, places, items, m
 # --------------------------------------------------------------------------------------------------------------- dropout
 
 
-@network.inner
+@arithmetic.inner
 def _thin(values, uniforms, rate, scale):
     """Leave out the units whose number is below `rate`: of (rows, width), by (rows or 1, width)."""
     for i in range(len(values)):
@@ -255,12 +253,12 @@ def _thin(values, uniforms, rate, scale):
             values[i, j] = values[i, j] * scale if of[j] >= rate else np.float32(0)
 
 
-@network.inner
+@arithmetic.inner
 def _thinned(shape, row, work, places, items, picked, uniforms, rate):
     """`network.forward` without some of the units; the numbers of all layers stand side by side in `uniforms`."""
     rows, layers = len(picked), len(shape.weights)
     scale, first = np.float32(1) / (np.float32(1) - rate), 0
-    whole = network.Items(items.table, np.empty((0, 0), dtype=np.int32), items.blocks)
+    whole = columns.Items(items.table, np.empty((0, 0), dtype=np.int32), items.blocks)
     if layers == 0:
         fan_in = shape.widths[0]
         _thin(work[: rows * fan_in].reshape(rows, fan_in), uniforms, rate, scale)
@@ -273,7 +271,7 @@ def _thinned(shape, row, work, places, items, picked, uniforms, rate):
         first += width
 
 
-@network.inner
+@arithmetic.inner
 def _stretch(shape, rate, change):
     """Multiply the trunk's derivatives by the factors of the units that stayed, one for every layer above."""
     scale, factor = np.float32(1) / (np.float32(1) - rate), np.float32(1)
@@ -289,7 +287,7 @@ def _stretch(shape, rate, change):
 # ------------------------------------------------------------------------------------------------------------- the round
 
 
-@network.inner
+@arithmetic.inner
 def _slope(outputs, reward, gradient):
     """Derivatives of the mean loss by the outputs, (rows, classes); returns that loss."""
     rows = len(outputs)
@@ -307,7 +305,7 @@ def _slope(outputs, reward, gradient):
     return loss * share
 
 
-@network.inner
+@arithmetic.inner
 def _best(values):
     """Where the first of the greatest values is."""
     best = 0
@@ -317,7 +315,7 @@ def _best(values):
     return best
 
 
-@compiled(**network.OPTIONS)
+@compiled(**arithmetic.OPTIONS)
 def play(shape, environment, draws, state, exploring, done, start, stop):
     """Play for every chain the rounds of `draws` from `start` to before `stop`, after `done` earlier ones."""
     chains, _, steps, batch = draws.minibatch.shape
