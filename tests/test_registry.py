@@ -13,6 +13,7 @@ import pytest
 import tiny_models
 
 from ensemblepp import registry
+from ensemblepp.bandit import AgentFamily
 from ensemblepp.config.agents import Agent, CustomAgent, PairAgent
 from ensemblepp.config.environments import Environment
 from ensemblepp.engines import choice
@@ -100,7 +101,7 @@ def test_every_engine_plays(name, module):
 
 
 def test_the_engines_that_are_chosen_are_in_the_registry_and_all_of_them_are_chosen():
-    families = (None, "linear", "neural", "linear_heads", "epinet", "single_head", "pool")
+    families = (None, *get_args(AgentFamily), "pool")
     chosen = {choice.engine_name(a, e, device) for a in families for e in families for device in ("cpu", "cuda")}
     assert chosen == registry.ENGINES.keys()
 

@@ -173,5 +173,5 @@ class LinearEnvironment(Environment, Protocol):
 EnvironmentFamily = Literal["linear", "pool"]
 
 #: The same of an agent: "linear" is an `agents.linear.chains.LinearChains`, "neural" an `agents.neural.base.NeuralAgent`,
-#: "linear_heads" and "epinet" are some of them that compiled rounds know as well.
-AgentFamily = Literal["linear", "neural", "linear_heads", "epinet"]
+#: "linear_heads", "single_head" and "epinet" are some of them that compiled rounds know as well.
+AgentFamily = Literal["linear", "neural", "linear_heads", "single_head", "epinet"]

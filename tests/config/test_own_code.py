@@ -111,7 +111,7 @@ def test_a_fault_in_an_agent_of_ones_own(mine, class_path, hyperparameters, line
         ({"per_environment": {"line": {"stp": 1}}}, ".per_environment.line.stp: unknown key; Fixed takes depth, step"),
         (
             {"plays_as": "tabular"},
-            ".plays_as: found 'tabular': input should be 'any', 'linear', 'neural', 'linear_heads' or 'epinet'",
+            ".plays_as: found 'tabular': input should be 'any', 'linear', 'neural', 'linear_heads', 'single_head' or 'epinet'",
         ),
     ],
 )

@@ -52,7 +52,7 @@ RULES = {
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("environment", [None, "linear", "pool"])
-@pytest.mark.parametrize("agent", [None, *get_args(AgentFamily), "single_head"])
+@pytest.mark.parametrize("agent", [None, *get_args(AgentFamily)])
 def test_every_pair_of_families(agent, environment, device):
     expected = RULES.get((agent, environment), ("step_by_step", "step_by_step"))[device == "cuda"]
     assert engine_name(agent, environment, device) == expected

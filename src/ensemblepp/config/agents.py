@@ -48,10 +48,11 @@ class CustomAgent(PlayingModel):
     reads: ClassVar[Literal["features", "tokens"] | None] = None
     kind: Literal["custom"]
     class_path: Place = Field(alias="class", description="`package.module:Class`")
-    plays_as: Literal["any", "linear", "neural", "linear_heads", "epinet"] = Field(
+    plays_as: Literal["any", "linear", "neural", "linear_heads", "single_head", "epinet"] = Field(
         "any",
-        description="any: round by round; linear, neural, linear_heads, epinet: by the engines for classes derived from "
-        "`LinearChains`, from `NeuralAgent`, from one that is made of linear heads, or from `EpiNet`",
+        description="any: round by round; linear, neural, linear_heads, single_head, epinet: by the engines for classes "
+        "derived from `LinearChains`, from `NeuralAgent`, from one that is made of linear heads, from one with a `SingleHead`, "
+        "or from `EpiNet`",
     )
     uses_ensemble: bool = Field(False, description="whether it has an ensemble size")
     uses_gpu: bool = Field(False, description="whether it runs on the configured device")

@@ -8,11 +8,12 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from ensemblepp import registry
+from ensemblepp.bandit import AgentFamily
 from ensemblepp.config.environments import ClassificationEnvironment
 from ensemblepp.data import columns, table
 from ensemblepp.errors import ConfigError, one_of
@@ -79,7 +80,7 @@ def _agent(given: Any) -> dict[str, Any]:
     if isinstance(what, str):
         return {"kind": what, **options}
     family = vars(what).get("family")
-    if family is None and getattr(what, "family", None) in ("neural", "linear_heads", "epinet"):
+    if family is None and getattr(what, "family", None) in set(get_args(AgentFamily)) - {"linear"}:
         # derived from one that an engine knows: it may have changed anything but the interface
         family = "neural"
     return {

@@ -68,7 +68,7 @@ class NeuralAgent:
     numbers, `extra` numbers per sample for the buffer, and `spread`.
     """
 
-    #: an own class that is played by the compiled rounds says so itself ("linear_heads", "epinet")
+    #: an own class that is played by the compiled rounds says so itself ("linear_heads", "single_head", "epinet")
     family: ClassVar[AgentFamily | None] = "neural"
     #: whether a round has the same operations on the same shapes every time, so that a CUDA graph can replay it
     captures = True
