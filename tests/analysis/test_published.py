@@ -69,6 +69,16 @@ def test_of_a_small_study_all_that_is_drawn_is_kept():
     assert "reward" not in made
 
 
+def test_what_was_not_run_does_not_make_a_study_large(monkeypatch):
+    """As many numbers as were run, whatever the size of the table that they stand in."""
+    full = study()
+    run = int(full["regret"].notnull().sum())
+    assert run < full["regret"].size
+    for limit, kept in ((run, True), (run - 1, False)):
+        monkeypatch.setattr(published, "SMALL", limit)
+        assert ("loss" in published.summary(full)) == kept
+
+
 @pytest.mark.parametrize("seeds", [2, 5])
 def test_stand_ins_have_the_published_means_and_intervals(monkeypatch, seeds):
     monkeypatch.setattr(published, "SMALL", 0)

@@ -12,8 +12,8 @@ import xarray as xr
 #: Every how many of a dataset's stored times the summary of a large study keeps, the last one always among them.
 EVERY = 4
 
-#: Numbers of regret up to which a study is small: all that it holds over time is kept, but for the rewards.
-SMALL = 2**18
+#: Numbers of regret, of what was run, up to which a study is small: all that it holds over time is kept, but for the rewards.
+SMALL = 2**16
 
 #: The attribute of a dataset some of whose numbers are stand-ins; it says which.
 STAND_INS = "stand_ins"
@@ -24,7 +24,8 @@ KEPT = ("study", "study_title", "scale", "horizon", "seeds", "specs", "codes")
 
 def summary(dataset: xr.Dataset) -> xr.Dataset:
     """Regret over seeds: mean, standard error and median, and every seed's final regret; of a small study its curves too."""
-    small = dataset["regret"].size <= SMALL
+    # not by the size: of all combinations of agents, laws and ensemble sizes most are not run
+    small = int(dataset["regret"].notnull().sum()) <= SMALL
     shown = dataset if small else dataset.isel(time=slice(None, None, -EVERY)).sortby("time")
     # a combination was run for every seed or for none, so nothing is skipped: NaN stays NaN
     regret = shown["regret"]
