@@ -444,6 +444,11 @@ def test_variants_have_the_colour_of_their_agent():
     assert {look["colour"] for look in looks.values()} == {style.COLOURS["Ensemble+"], style.COLOURS["Greedy"]}
     assert len({str(looks[label]["linestyle"]) for label in list(looks)[:3]}) == 3
     assert looks["Ensemble+ (released)"]["linestyle"] == looks["Greedy (released)"]["linestyle"]
+    # and its line, where nothing is to be told apart
+    alone = style.looks(["Ensemble+ (tuned)", "NeuralUCB (tuned)"])
+    agents = style.looks(["Ensemble+", "NeuralUCB"])
+    assert list(alone.values()) == list(agents.values())
+    assert alone != style.looks(["Ensemble+ (tuned)", "NeuralUCB (tuned)", "Greedy"])
     # what is told apart by something else is an agent of its own
     assert style.looks(["Ensemble++ (inflated)"])["Ensemble++ (inflated)"]["colour"] != style.COLOURS["Ensemble++"]
 

@@ -157,16 +157,17 @@ def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
     """`colour` and `linestyle` of every agent of a figure, by label.
 
     Agents without a colour of their own take the free ones in order; labels that differ in a number only ("C = 500") share a
-    scale, darker for larger numbers. Of one agent with several values after commas, the last value has a line style, and what
-    stands before it a shade.
+    scale, darker for larger numbers. A variant has a line style where others stand beside it. Of one agent with several
+    values after commas, the last value has a line style, and what stands before it a shade.
     """
     numbered = sorted((label for label in labels if _NUMBERED.fullmatch(label)), key=_number)
     shades = dict(zip(numbered, sequence(len(numbered)), strict=True))
     free = list(dict.fromkeys(_base(label) for label in labels if _base(label) not in COLOURS))
+    several = len({label.removeprefix(_base(label)) for label in labels}) > 1
     found = {
         label: {
             "colour": shades.get(label) or colour(label, free.index(_base(label)) if _base(label) in free else 0),
-            "linestyle": _VARIANTS.get(label.removeprefix(_base(label)), _LINES.get(label, "-")),
+            "linestyle": (several and _VARIANTS.get(label.removeprefix(_base(label)))) or _LINES.get(_base(label), "-"),
         }
         for label in labels
     }
