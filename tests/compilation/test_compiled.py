@@ -102,7 +102,8 @@ def symbols(content: bytes) -> list[str]:
 
 def dispatchers():
     for module in pkgutil.walk_packages(ensemblepp.__path__, "ensemblepp."):
-        if "njit" in (source := Path(importlib.util.find_spec(module.name).origin).read_text()) or "@compiled" in source:
+        source = Path(importlib.util.find_spec(module.name).origin).read_text()
+        if any(word in source for word in ("njit", "@compiled", "compilation.arithmetic", "import arithmetic")):
             yield from (
                 (name, value)
                 for name, value in vars(importlib.import_module(module.name)).items()

@@ -157,10 +157,6 @@ def test_an_agent_that_is_left_out_of_an_environment_is_not_played_there_nor_are
             {"tuned": {"mushroom": {"greedy": CHOSEN | {"values": SETTINGS[0]}}}},
             "config/tuned.yaml: tuned.mushroom.greedy: not the values of setting 1 in config/settings.yaml; run",
         ),
-        (
-            {"tuned": {"moon": {"greedy": CHOSEN}}},
-            "config/tuned.yaml: tuned.moon.greedy: there is no such environment; run",
-        ),
     ],
 )
 def test_faults_are_lines(changes, line):
@@ -183,6 +179,14 @@ def test_until_something_is_chosen_nothing_is_played_and_the_reason_is_said():
     with pytest.raises(ConfigError, match=reason):
         config.block("mushroom", "greedy-tuned", 0, 30, 0, 1)
     assert unknown(config, "study_best", []).startswith(f"target 'study_best': {reason}")
+
+
+def test_choices_of_what_is_not_configured_are_left_alone():
+    """A user's own environments or agents stand in place of the shipped ones, and config/tuned.yaml is as it is shipped."""
+    wrong = CHOSEN | {"values": SETTINGS[0]}
+    assert faults(tuned(tuned={"moon": {"greedy": wrong}, "mushroom": {"nobody": wrong}})) == []
+    config = load(tuned(tuned={"moon": {"greedy": CHOSEN}}))
+    assert config.awaiting().keys() == {"best"}
 
 
 def test_what_was_chosen_is_played_where_it_was_chosen():

@@ -136,12 +136,14 @@ def faults(config: Any) -> Iterator[str]:
         yield f"config/settings.yaml: settings.{name}: config/tuning.yaml has no such agent; {_RENEW}"
     for environment, choices in config.tuned.items():
         for name, chosen in choices.items():
-            where, again = f"config/tuned.yaml: tuned.{environment}.{name}", "run `python -m ensemblepp tune` again"
+            # of what is not configured, as where environments are a user's own, a choice decides nothing
+            if environment not in config.environments or name not in config.tuning:
+                continue
             played = config.settings.get(name, [])
-            if environment not in config.environments:
-                yield f"{where}: there is no such environment; {again}"
-            elif chosen.setting >= len(played) or played[chosen.setting] != chosen.values:
-                yield f"{where}: not the values of setting {chosen.setting} in config/settings.yaml; {again}"
+            if chosen.setting >= len(played) or played[chosen.setting] != chosen.values:
+                where = f"config/tuned.yaml: tuned.{environment}.{name}"
+                told = f"not the values of setting {chosen.setting} in config/settings.yaml"
+                yield f"{where}: {told}; run `python -m ensemblepp tune` again"
 
 
 def seed_faults(config: Any) -> Iterator[str]:
