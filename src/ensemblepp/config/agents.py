@@ -48,7 +48,7 @@ class CustomAgent(PlayingModel):
     reads: ClassVar[Literal["features", "tokens"] | None] = None
     kind: Literal["custom"]
     class_path: Place = Field(alias="class", description="`package.module:Class`")
-    plays_as: Literal["any", "linear", "neural", "linear_heads", "single_head", "epinet"] = Field(
+    plays_as: Literal["any", AgentFamily] = Field(
         "any",
         description="any: round by round; linear, neural, linear_heads, single_head, epinet: by the engines for classes "
         "derived from `LinearChains`, from `NeuralAgent`, from one that is made of linear heads, from one with a `SingleHead`, "

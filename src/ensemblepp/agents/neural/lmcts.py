@@ -184,8 +184,9 @@ class History:
         if found.shape[1] == 0:
             self._few, self.columns = 0, self.columns[..., :0]
             return
-        missing = max(found.shape[2] - self.columns.shape[2], 0)
-        self.columns = np.pad(self.columns, ((0, 0), (0, 0), (0, missing)), constant_values=-1)
+        missing = found.shape[2] - self.columns.shape[2]
+        if missing > 0:
+            self.columns = np.pad(self.columns, ((0, 0), (0, 0), (0, missing)), constant_values=-1)
         self.columns[np.arange(len(rows)), rows, : found.shape[2]] = found[:, 0]
 
     def rows(self, part: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -13,9 +13,9 @@ ROWS = 512
 
 
 @inner
-def _forward(widths, begin, place, row, items, picked, work):
-    """Outputs of every hidden layer for the items `picked`, which are neighbours, into `work`."""
-    rows = len(picked)
+def _forward(widths, begin, place, row, items, work):
+    """Outputs of every hidden layer for all items, into `work`."""
+    rows = len(items.table)
     for layer in range(len(widths) - 1):
         fan_in, wide = widths[layer], widths[layer + 1]
         end = begin[layer] + fan_in * wide
@@ -24,9 +24,9 @@ def _forward(widths, begin, place, row, items, picked, work):
         if layer > 0:
             np.dot(work[place[layer - 1] : place[layer - 1] + rows * fan_in].reshape(rows, fan_in), weight, outputs)
         elif items.columns.shape[1] > 0:
-            columns.product(items, picked, weight, False, outputs)
+            columns.product(items, np.arange(rows), weight, False, outputs)
         else:
-            np.dot(items.table[picked[0] : picked[0] + rows], weight, outputs)
+            np.dot(items.table, weight, outputs)
         for i in range(rows):
             for j in range(wide):
                 value = outputs[i, j] + bias[j]
@@ -35,9 +35,9 @@ def _forward(widths, begin, place, row, items, picked, work):
 
 
 @inner
-def _back(widths, begin, place, row, items, picked, work, slopes, change):
+def _back(widths, begin, place, row, items, work, slopes, change):
     """Derivatives by the parameters of every hidden layer into `change`, from those by the last one's outputs in `slopes`."""
-    rows = len(picked)
+    rows = len(items.table)
     for layer in range(len(widths) - 2, -1, -1):
         fan_in, wide = widths[layer], widths[layer + 1]
         end = begin[layer] + fan_in * wide
@@ -56,9 +56,9 @@ def _back(widths, begin, place, row, items, picked, work, slopes, change):
             np.dot(inputs.T, above, by_weight)
             np.dot(above, row[begin[layer] : end].reshape(fan_in, wide).T, below)
         elif items.columns.shape[1] > 0:
-            columns.product_back(items, picked, above, by_weight)
+            columns.product_back(items, np.arange(rows), above, by_weight)
         else:
-            np.dot(items.table[picked[0] : picked[0] + rows].T, above, by_weight)
+            np.dot(items.table.T, above, by_weight)
 
 
 @compiled(**OPTIONS)
@@ -89,10 +89,10 @@ def langevin(widths, row, items, count, total, noise, rate, keep, noise_rate, pr
     head = row[begin[layers] :].reshape(width, 1)
     for step in range(len(noise)):
         for first in range(0, len(count), ROWS):
-            picked = np.arange(first, min(first + ROWS, len(count)))
-            rows, own = len(picked), change if first == 0 else part
-            _forward(widths, begin, place, row, items, picked, work)
-            hidden = items.table[first : first + rows]
+            few = columns.Items(items.table[first : first + ROWS], items.columns[first : first + ROWS], 1)
+            rows, own = len(few.table), change if first == 0 else part
+            _forward(widths, begin, place, row, few, work)
+            hidden = few.table
             if layers > 0:
                 hidden = work[place[layers - 1] : place[layers - 1] + rows * width].reshape(rows, width)
             found, gap = predictions[first : first + rows], delta[:rows]
@@ -105,7 +105,7 @@ def langevin(widths, row, items, count, total, noise, rate, keep, noise_rate, pr
                 for i in range(rows):
                     for j in range(width):
                         upper[i, j] = gap[i, 0] * head[j, 0]
-                _back(widths, begin, place, row, items, picked, work, slopes, own)
+                _back(widths, begin, place, row, few, work, slopes, own)
             if first > 0:
                 for p in range(len(change)):
                     change[p] += part[p]

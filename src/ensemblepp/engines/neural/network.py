@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ensemblepp.agents.neural import columns
-from ensemblepp.agents.neural.columns import Items
 from ensemblepp.compilation.arithmetic import inner
 
 _FARTHEST, _LOG2_E, _ROUNDING = np.float32(-88), np.float32(1 / math.log(2)), np.float32(1.5 * 2**23)
@@ -53,7 +52,7 @@ class Progress(NamedTuple):
 @inner
 def items_of(environment, chain):
     of = environment.table_of[chain]
-    return Items(environment.table[of], environment.columns[of], environment.blocks)
+    return columns.Items(environment.table[of], environment.columns[of], environment.blocks)
 
 
 @inner
