@@ -158,7 +158,7 @@ def test_columns_of_a_history_by_hand():
     add([1, 0, 0, 0], [0, 2, 0, 0])
     assert history.columns[:, :3].tolist() == [[[2, -1], [0, -1], [-1, -1]], [[-1, -1], [0, 3], [1, -1]]]
     for place in range(70):
-        add([0, 0, 0, 1.0 + place], [7, 0, 0, 6])
+        add([0, 0, 0, 1.0 + place], [0, 2, 0, 0])
     assert history.columns.shape == (2, 128, 2)
     assert history.columns[0, :72].tolist() == [[2, -1], [0, -1], *70 * [[3, -1]]]
     add([1, 2, 3, 0], [7, 0, 0, 6])
