@@ -5,6 +5,7 @@ Nothing in the folder is run, and no weights are unpickled.
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,13 @@ from ensemblepp.text.language_models import verify
 
 #: Said to the libraries and not left to their defaults.
 _CLOSED = {"local_files_only": True, "trust_remote_code": False}
+
+
+def get_ready() -> None:
+    """Import what takes long of the libraries below, five seconds, for a process that others are forked from."""
+    _offline()
+    for module in ("transformers.modeling_utils", "transformers.generation.utils"):
+        importlib.import_module(module)
 
 
 def load_tokenizer(folder: str | Path) -> Any:
@@ -72,7 +80,11 @@ def load_backbone(folder: str | Path, *, gradient_checkpointing: bool = False) -
 
 def _library(folder: str | Path) -> Any:
     verify(folder)
-    # the folder is all it needs: no request may leave the machine
+    return _offline()
+
+
+def _offline() -> Any:
+    # a folder is all it needs: no request may leave the machine
     os.environ["HF_HUB_OFFLINE"] = "1"
     # one thread here, and no words about it when a process is forked
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

@@ -46,7 +46,13 @@ LATER = (
     "ensemblepp.data",
     "ensemblepp.tables",
     "ensemblepp.figures.style",
+    "scipy.stats",
+    "seaborn",
+    "matplotlib.backends.backend_pdf",
 )
+
+#: What agents that train a language model need besides.
+LANGUAGE_MODELS = ("ensemblepp.text.backbones:get_ready",)
 
 #: What the report of a workflow needs besides; where a workflow runs these libraries are there.
 REPORT = ("snakemake.cli", "snakemake.report.html_reporter")

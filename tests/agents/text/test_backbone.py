@@ -95,6 +95,29 @@ def test_a_round_reads_its_post_once_and_a_minibatch_each_text_once(gpt2, folder
     assert sum(len(ids) for ids in read) == 2
 
 
+def test_what_is_stored_of_a_round_reads_its_post_only_after_a_step(gpt2, folder):
+    """Spread and error are of the offers that the agent acted on: its hidden states, until the weights are others."""
+    environment = small.bandit(folder, seeds=(0,))
+    agent = small.agent("ensemble++", gpt2, environment)
+    read = []
+    agent._models[0].register_forward_hook(lambda *_: read.append(agent.round))
+    means = np.zeros((1, 2))
+    for trains in (False, False, False, False, False, True):  # the first step is after the sixth round
+        decisions = environment.decisions()
+        choice = agent.act(decisions)
+        assert len(read) == 1
+        agent.update(choice, environment.step(choice).reward)
+        read.clear()
+        agent.diagnostics(), agent.prediction_error(means)
+        assert len(read) == trains
+        post = decisions.features[0, 0].reshape(2, -1)[0]
+        with torch.no_grad():
+            found = agent.trunk(agent._offered)[0, 0, : tiny_posts.HIDDEN]
+            expected = small.hidden_state(agent._models[0], post, agent.pooling)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+        read.clear()
+
+
 @pytest.mark.parametrize("cost", [0, 1, 5, 1000])
 def test_passes_are_the_cheapest_cut(cost):
     """Against every way to cut eight texts."""

@@ -75,6 +75,8 @@ class BackboneAgent(NeuralAgent):
         self.width = actions * self._models[0].config.hidden_size
         # the backbone and the heads count their steps apart, as they are two steps of Adam
         self._backbone_steps = torch.zeros((), device=self.device)
+        # posts and their hidden states under the present weights: what is offered is read to act, and again for what is stored
+        self._last_read: tuple[torch.Tensor, torch.Tensor] | None = None
 
     # ------------------------------------------------------------------------------------------------------ the trunk
 
@@ -89,10 +91,19 @@ class BackboneAgent(NeuralAgent):
         # a post has a token at least, and only the action's block has a post
         action = blocks[..., 0].argmax(dim=-1)
         posts = blocks.sum(dim=-2).to(torch.int64)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self.backbone_learning_rate > 0):
-            hidden = torch.stack([self._hidden(model, own) for model, own in zip(self._models, posts, strict=True)])
+        if torch.is_grad_enabled():
+            with torch.set_grad_enabled(self.backbone_learning_rate > 0):
+                hidden = self._read_all(posts)
+        else:
+            if self._last_read is None or not torch.equal(self._last_read[0], posts):
+                self._last_read = posts, self._read_all(posts)
+            hidden = self._last_read[1]
         chosen = action[..., None] == torch.arange(self.actions, device=self.device)
         return (chosen[..., None] * hidden[..., None, :]).flatten(-2)
+
+    def _read_all(self, posts: torch.Tensor) -> torch.Tensor:
+        """h of posts (chains, rows, 1 + positions), (chains, rows, hidden)."""
+        return torch.stack([self._hidden(model, own) for model, own in zip(self._models, posts, strict=True)])
 
     def _hidden(self, model: torch.nn.Module, posts: torch.Tensor) -> torch.Tensor:
         """h of posts (rows, 1 + positions), (rows, hidden); a post that is there twice is read once."""
@@ -121,6 +132,7 @@ class BackboneAgent(NeuralAgent):
         self._adam(slice(heads, None), self._steps, self.learning_rate)
         if self.backbone_learning_rate > 0:
             self._adam(slice(0, heads), self._backbone_steps, self.backbone_learning_rate)
+            self._last_read = None
 
     # ------------------------------------------------------------------------------------------------------- plumbing
 
@@ -144,11 +156,13 @@ class BackboneAgent(NeuralAgent):
 
     def __getstate__(self) -> dict[str, Any]:
         # weights are in `flat`, and a gradient is used in the round that makes it
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_models", "gradient")}
+        left_out = ("_models", "_last_read", "gradient")
+        return {name: value for name, value in super().__getstate__().items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.stack, self.device = state["stack"], state["device"]
         self._folder, self._gradient_checkpointing = state["_folder"], state["_gradient_checkpointing"]
+        self._last_read = None
         self._load()
         super().__setstate__(state | {"gradient": torch.zeros_like(state["flat"])})
 
