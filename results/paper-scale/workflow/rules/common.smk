@@ -43,6 +43,8 @@ if CONFIG.mirror_folder:
 os.environ[devices.PLANNED_VARIABLE] = devices.resolve("auto")
 os.environ[precision.PLANNED_VARIABLE] = precision.resolve("auto", CONFIG.device)
 
+STUDIES = CONFIG.active_studies()
+
 CONTROLLER = None
 # not in the processes that it starts for jobs
 if workflow.is_main_process:
@@ -53,10 +55,11 @@ if workflow.is_main_process:
 # beside the plan, where there is no page and there will be jobs; which executor it is, is not known yet
 SERVER = None
 if CONTROLLER and CONFIG.warm_start and workflow.resource_settings.nodes is None and not Path(CONFIG.page).exists():
-    SERVER = warm_server.start(at_once=True, also=warm_server.REPORT)
+    played = {place for study in STUDIES.values() for place in study.scales[CONFIG.scale].environments}
+    trained = any(CONFIG.environments[place].kind == "moderation_tokens" for place in played)
+    SERVER = warm_server.start(at_once=True, also=(*warm_server.LANGUAGE_MODELS * trained, *warm_server.REPORT))
 
 RESULTS = CONFIG.results
-STUDIES = CONFIG.active_studies()
 
 
 wildcard_constraints:
