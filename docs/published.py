@@ -78,6 +78,8 @@ def _linear() -> Iterator[dict[str, str]]:
 
 
 def _nonlinear() -> Iterator[dict[str, str]]:
+    # bandits as they come first: in the same order under every protocol.
+    order: dict[str, int] = {}
     for protocol, studies in PROTOCOLS.items():
         found: dict[tuple[int, str, str], dict[str, str]] = {}
         for study in studies:
@@ -103,7 +105,8 @@ def _nonlinear() -> Iterator[dict[str, str]]:
                     # several studies have the same runs of Ensemble++, and other agents beside it
                     known = found.setdefault((played["horizon"], row["environment"], row["seeds"]), one)
                     known |= {key: value for key, value in one.items() if value}
-        yield from found.values()
+                    order.setdefault(row["environment"], len(order))
+        yield from (found[key] for key in sorted(found, key=lambda key: (key[0], order[key[1]])))
 
 
 def _agent(row: dict[str, str]) -> str:

@@ -202,10 +202,10 @@ def test_a_warm_run_is_a_cold_run_byte_by_byte(tmp_path):
 import sys
 from pathlib import Path
 from ensemblepp import cli
-from ensemblepp.warm_start.server import LATER, MODULES, serve
+from ensemblepp.warm_start.server import LANGUAGE_MODELS, LATER, MODULES, serve
 
 cli._settle_surroundings(1)
-serve(Path(sys.argv[1]), cli.main, modules=MODULES + LATER, later=())
+serve(Path(sys.argv[1]), cli.main, modules=MODULES + LATER + LANGUAGE_MODELS, later=())
 """
     spec = {
         "environment": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -347,8 +348,8 @@ def mistakes() -> Iterator[float]:
     yield from (len(carry), len(difference))
 
 
-#: Where an environment's tuned agents played.
-TUNED_STUDIES = {"Quadratic": "tuned", "Neural": "tuned", "Vector quadratic": "tuned-vector-quadratic"}
+#: Where agents were tuned for a bandit; where they played is called alike, but for its first word.
+TUNING = {"Quadratic": "tuning", "Neural": "tuning", "Vector quadratic": "tuning-vector-quadratic"}
 
 #: Agents of these studies, but for Ensemble++, by their labels.
 TUNED_ALIKE = {
@@ -365,9 +366,19 @@ TUNED_ALIKE = {
 }
 
 
+def played_tuned(environment: str) -> str:
+    return TUNING[environment].replace("tuning", "tuned", 1)
+
+
+def best_of(environment: str, agent: str, count: int) -> float:
+    """Regret of the best of so many settings, on tuning seeds of which each is judged by what the others chose."""
+    frame = table(f"{TUNING[environment]}-tuning_budget")
+    return row(frame, **{"environment": environment, "agent": agent, "settings tried": str(count)})["regret"]
+
+
 def tuned_excess(environment: str, behind: tuple[str, ...], *undecided: str) -> Iterator[float]:
     """At equal seeds; all agents are one of these."""
-    study = TUNED_STUDIES[environment]
+    study = played_tuned(environment)
     paired = table(f"{study}-paired_regret")
     assert sorted((*behind, *undecided)) == sorted(TUNED_ALIKE)
     yield row(table(f"{study}-final_regret"), environment=environment, agent="Ensemble++ (tuned)")["mean regret"]
@@ -379,7 +390,7 @@ def gained(environment: str, agent: str) -> tuple[float, float, float]:
     """What tuning takes off an agent's regret, at the seeds that its untuned values played in another study."""
     studies = ("more-baselines", "versus-ensembleplus", "versus-epinet", "versus-lmcts")
     untuned = next(dataset for name in studies if agent in (dataset := data(name))["agent"])
-    tuned = data("tuned-vector-quadratic" if environment == "vector-quadratic" else "tuned")
+    tuned = data(played_tuned(environment.replace("-", " ").capitalize()))
     seeds = untuned["seed"].values
     assert len(seeds) == 10
     assert untuned.attrs["horizon"] == tuned.attrs["horizon"]
@@ -395,21 +406,23 @@ def tuned_quadratic() -> Iterator[float]:
 def tuned_vector_quadratic() -> Iterator[float]:
     behind = ("Ensemble+", "EpiNet", "Bootstrap", "ε-greedy", "Greedy", "NeuralUCB", "MC dropout", "LMCTS")
     yield from tuned_excess("Vector quadratic", behind, "NeuralTS", "NeuralLinear")
+    verdicts = {
+        line["claim"].removeprefix("lower-vector-quadratic-"): line["verdict"]
+        for line in json.loads((PUBLISHED / "claims/ledger.json").read_text())["rows"]
+        if line["protocol"] == "tuned" and line["claim"].startswith("lower-vector-quadratic-")
+    }
+    assert verdicts == {"ensemble+": "undecided", "epinet": "undecided", "lmcts": "holds", "greedy": "holds"}
 
 
 def gains_on_vector_quadratic() -> Iterator[float]:
     gains = {name: gained("vector-quadratic", name) for name in ("ensemble++", *TUNED_ALIKE.values())}
     assert {name for name, gain in gains.items() if gain[1] < 0 < gain[2]} == {"dropout", "lmcts"}
+    assert all(gain[2] > 0 for gain in gains.values())
     for name in ("ensemble++", "ensemble+", "epinet", "greedy"):
         yield from gains[name]
-    frame = table("tuning-vector-quadratic-tuning_budget")
-
-    def best_of(count: int, agent: str) -> float:
-        return row(frame, **{"environment": "Vector quadratic", "agent": agent, "settings tried": str(count)})["regret"]
-
     for count in (8, 32):
         yield count
-        yield from (best_of(count, agent) for agent in ("Ensemble++", "EpiNet", "Ensemble+"))
+        yield from (best_of("Vector quadratic", agent, count) for agent in ("Ensemble++", "EpiNet", "Ensemble+"))
 
 
 def tuned_neural() -> Iterator[float]:
@@ -439,15 +452,10 @@ def gains_on_quadratic() -> Iterator[float]:
 
 
 def settings_tried() -> Iterator[float]:
-    frame = table("tuning-tuning_budget")
-
-    def best_of(count: int, agent: str) -> float:
-        return row(frame, **{"environment": "Quadratic", "agent": agent, "settings tried": str(count)})["regret"]
-
-    yield best_of(1, "Ensemble++")
+    yield best_of("Quadratic", "Ensemble++", 1)
     for count in (8, 32):
-        yield from (best_of(count, "Ensemble++"), count)
-    yield from (best_of(count, "Greedy") for count in (1, 8, 32))
+        yield from (best_of("Quadratic", "Ensemble++", count), count)
+    yield from (best_of("Quadratic", "Greedy", count) for count in (1, 8, 32))
 
 
 def exploring() -> Iterator[float]:

@@ -57,7 +57,8 @@ SERVER = None
 if CONTROLLER and CONFIG.warm_start and workflow.resource_settings.nodes is None and not Path(CONFIG.page).exists():
     played = {place for study in STUDIES.values() for place in study.scales[CONFIG.scale].environments}
     trained = any(CONFIG.environments[place].kind == "moderation_tokens" for place in played)
-    SERVER = warm_server.start(at_once=True, also=(*warm_server.LANGUAGE_MODELS * trained, *warm_server.REPORT))
+    also = (*warm_server.LANGUAGE_MODELS, *warm_server.REPORT) if trained else warm_server.REPORT
+    SERVER = warm_server.start(at_once=True, also=also)
 
 RESULTS = CONFIG.results
 

@@ -23,12 +23,11 @@ def draw(dataset: xr.Dataset) -> Figure:
     environments = [str(name) for name in dataset["environment"].values]
     columns = 2 if len(environments) == 4 else min(3, len(environments))
     rows = -(-len(environments) // columns)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(style.COLUMN if columns < 3 else style.PAGE, 0.6 + 1.75 * rows), squeeze=False
+    )
     curves = list(style.curves(dataset))
     crowded = len(curves) > style.BANDS
-    # three names and more stand in a row of the legend; what is above two rows must not take from the panels
-    height = 0.6 + 1.75 * rows + 0.3 * max(0, (len(curves) - 1) // 3 - 1)
-    figsize = (style.COLUMN if columns < 3 else style.PAGE, height)
-    figure, panels = plt.subplots(rows, columns, figsize=figsize, squeeze=False)
     kinds = environment_kinds(dataset)
     accuracy = [kinds[name] == "moderation" for name in environments]
     for place, (axes, environment) in enumerate(zip(panels.flat, environments, strict=False)):
@@ -59,7 +58,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     free = list(panels.flat)[len(environments) :]
     for axes in free:
         axes.set_axis_off()
-    style.legend(figure, free[-1] if free else None)
+    above = style.legend(figure, free[-1] if free else None)
+    # so many curves need room, and so do their names
+    figure.set_figheight(figure.get_figheight() + 0.3 * max(0, above - 2))
     return figure
 
 

@@ -315,13 +315,14 @@ def beside(axes: Axes, count: int) -> float:
     return (1 + 3 * BESIDE) ** count if axes.get_xscale() == "log" else 1 + BESIDE * count
 
 
-def legend(figure: Figure, axes: Axes | None = None, *, first: Sequence[str] = (), **options) -> None:
-    """One legend for all panels: in `axes`, a panel that is free for it, or above all of them.
+def legend(figure: Figure, axes: Axes | None = None, *, first: Sequence[str] = (), **options) -> int:
+    """One legend for all panels: in `axes`, a panel that is free for it, or above all of them; returns its rows above them.
 
     What `first` names comes first, in its order.
     """
     drawn = {text: handle for panel in figure.axes for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)}
     drawn = {text: drawn[text] for text in (*first, *drawn) if text in drawn}
+    rows = 0
     if axes is None:
         place = {"loc": "outside upper center"} | options
         for rows in range(1, len(drawn) + 1):
@@ -333,6 +334,7 @@ def legend(figure: Figure, axes: Axes | None = None, *, first: Sequence[str] = (
     else:
         axes.set_axis_off()
         axes.legend(drawn.values(), drawn.keys(), loc="center left", **options)
+    return rows
 
 
 def few(sizes: Sequence[int]) -> list[int]:

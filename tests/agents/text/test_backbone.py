@@ -108,7 +108,8 @@ def test_what_is_stored_of_a_round_reads_its_post_only_after_a_step(gpt2, folder
         assert len(read) == 1
         agent.update(choice, environment.step(choice).reward)
         read.clear()
-        agent.diagnostics(), agent.prediction_error(means)
+        agent.diagnostics()
+        agent.prediction_error(means)
         assert len(read) == trains
         post = decisions.features[0, 0].reshape(2, -1)[0]
         with torch.no_grad():
